@@ -1,0 +1,68 @@
+# The verbs of this repository. Each sets up what it needs; all are safe to repeat.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+
+# Options for pytest. Two processes; the tests of one file stay together, so that they share their databases.
+# One process: make test PYTEST_ARGS=      Only the quick ones: make test PYTEST_ARGS='-m "not slow"'
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean pytest-command
+
+help:
+	@echo "make setup   create $(VENV) and install everything the other targets need"
+	@echo "make demo    run the main job on real input and watch it survive"
+	@echo "make test    run the whole test suite"
+	@echo "make check   format, lint, types, import contracts"
+	@echo "make bench   measure"
+	@echo "make clean   remove $(VENV) and what tools left behind"
+
+setup: $(STAMP)
+	@:
+
+$(STAMP): pyproject.toml
+	@set -eu; \
+	if ! $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    found=; \
+	    for python in python3.13 python3.12 python3.11 python3 python; do \
+	        if $$python -c 'import ensurepip, sqlite3, ssl, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	        then found=$$python; break; fi; \
+	    done; \
+	    if [ -z "$$found" ]; then \
+	        echo "Outlast needs Python 3.11 or newer with venv, pip and sqlite3, and found none on PATH."; \
+	        echo "On Debian and Ubuntu: apt-get install python3 python3-venv"; \
+	        exit 1; \
+	    fi; \
+	    echo "setup: creating $(VENV) with $$($$found --version)"; \
+	    $$found -m venv --clear $(VENV); \
+	fi >&2; \
+	echo "setup: installing Outlast and its tools into $(VENV)"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --editable '.[postgres,demo,dev]'; \
+	touch $@
+
+demo: $(STAMP)
+	@$(BIN)/outlast demo
+
+test: $(STAMP)
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+check: $(STAMP)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+
+bench: $(STAMP)
+	@$(BIN)/outlast bench
+
+clean:
+	@rm -rf $(VENV) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist htmlcov
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# For scripts that must end with the status and the last line of pytest itself.
+pytest-command:
+	@: $(info $(BIN)/pytest $(PYTEST_ARGS))

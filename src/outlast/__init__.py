@@ -1,0 +1,99 @@
+"""Outlast: background jobs for web applications that outlast the tab, the worker and the deploy."""
+
+from outlast.app import Outlast
+from outlast.client._async import Client
+from outlast.client._sync import SyncClient
+from outlast.client.calls import Submission
+from outlast.domain.defaults import Settings
+from outlast.domain.errors import (
+    AlreadyCompleted,
+    Conflict,
+    Contended,
+    Forbidden,
+    Invalid,
+    KeyReused,
+    NotAParent,
+    NotFound,
+    NotMigrated,
+    NotReady,
+    NotRegistered,
+    OutcomeUnknown,
+    OutlastError,
+    StaleVersion,
+    StoreUnavailable,
+)
+from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped
+from outlast.domain.kinds import AnyTask, ItemTask, Kind, Plan, PlannedTask, Task, TaskOptions
+from outlast.domain.model import (
+    Action,
+    Attention,
+    AttemptView,
+    Handle,
+    JobView,
+    Outcome,
+    Page,
+    Principal,
+    Progress,
+    Recovery,
+    State,
+    TaskState,
+    TaskView,
+)
+from outlast.domain.retry import RetryPolicy
+from outlast.worker.context import Completion, Context, SyncContext
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Action",
+    "AlreadyCompleted",
+    "AnyTask",
+    "Ask",
+    "AttemptView",
+    "Attention",
+    "Client",
+    "Completion",
+    "Conflict",
+    "Contended",
+    "Context",
+    "Failure",
+    "Forbidden",
+    "Handle",
+    "Invalid",
+    "ItemTask",
+    "JobView",
+    "KeyReused",
+    "Kind",
+    "NotAParent",
+    "NotFound",
+    "NotMigrated",
+    "NotReady",
+    "NotRegistered",
+    "Outcome",
+    "OutcomeUnknown",
+    "Outlast",
+    "OutlastError",
+    "Page",
+    "Permanent",
+    "Plan",
+    "PlannedTask",
+    "Principal",
+    "Progress",
+    "Recovery",
+    "Refused",
+    "Retry",
+    "RetryPolicy",
+    "Settings",
+    "Snooze",
+    "StaleVersion",
+    "State",
+    "Stopped",
+    "StoreUnavailable",
+    "Submission",
+    "SyncClient",
+    "SyncContext",
+    "Task",
+    "TaskOptions",
+    "TaskState",
+    "TaskView",
+]

@@ -1,0 +1,195 @@
+"""`Outlast`: what an application makes once, at import, to register its kinds and tasks and to submit and follow jobs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar, Unpack, overload
+
+from outlast.client._async import Client
+from outlast.client._sync import SyncClient
+from outlast.client.calls import Application
+from outlast.domain.defaults import Settings
+from outlast.domain.errors import Invalid
+from outlast.domain.kinds import In, Item, ItemTask, Kind, Plan, Storable, Task, TaskOptions
+from outlast.domain.registry import Registry
+from outlast.domain.values import MISSING, Hints, check_hint, hints
+from outlast.store.open import open_store, parse
+from outlast.store.protocol import Store
+from outlast.worker.context import Completion, Context, SyncContext
+
+Out = TypeVar("Out", bound=Storable)
+
+_WITH_INPUT, _WITH_ITEM = 2, 3
+
+
+class TaskDecorator(Protocol):
+    """`@jobs.task` or `@jobs.task(max_attempts=5)`."""
+
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Context, In], Coroutine[Any, Any, Completion[Out]]]
+        | Callable[[SyncContext, In], Completion[Out]],
+        /,
+    ) -> Task[In, Out]: ...
+    @overload
+    def __call__(
+        self, fn: Callable[[Context, In], Coroutine[Any, Any, Out]] | Callable[[SyncContext, In], Out], /
+    ) -> Task[In, Out]: ...
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Context, In, Item], Coroutine[Any, Any, Completion[Out]]]
+        | Callable[[SyncContext, In, Item], Completion[Out]],
+        /,
+    ) -> ItemTask[In, Item, Out]: ...
+    @overload
+    def __call__(
+        self, fn: Callable[[Context, In, Item], Coroutine[Any, Any, Out]] | Callable[[SyncContext, In, Item], Out], /
+    ) -> ItemTask[In, Item, Out]: ...
+    @overload
+    def __call__(self, *, name: str = ..., **options: Unpack[TaskOptions]) -> TaskDecorator: ...
+
+
+class Outlast(Client):
+    """Durable jobs on one store. Opens nothing before the first call; safe before fork. One per process, made at import.
+
+    store: postgresql://... or sqlite:///path. base_url: where the HTTP API is mounted. Invalid for anything else.
+    """
+
+    def __init__(self, store: str, *, base_url: str = "", settings: Settings | None = None) -> None:
+        parse(store)
+        self.url = store
+        self.registry = Registry()
+        self.settings = settings or Settings()
+        self._app = Application(self.registry, self.settings, base_url.rstrip("/"))
+        self._opened: Store | None = None
+        self._sync = SyncClient(self._app, lambda: self.store)
+
+    @property
+    def store(self) -> Store:
+        """The store that the calls run on."""
+        if self._opened is None:
+            self._opened = open_store(self.url)
+        return self._opened
+
+    def use(self, url: str) -> None:
+        """Another store, before the first call: a command's --store goes before the address in the code."""
+        parse(url)
+        if self._opened is not None:
+            raise Invalid("The store is open already; name another one before the first call.")
+        self.url = url
+
+    @property
+    def sync(self) -> SyncClient:
+        """The same calls for blocking code."""
+        return self._sync
+
+    @property
+    def task(self) -> TaskDecorator:
+        """Registers a task. `async def` takes Context, `def` SyncContext; then the input; then, for plan.each, the item."""
+        return _Decorator(self.registry)
+
+    def kind(
+        self,
+        name: str,
+        *,
+        version: int = 1,
+        label: str | None = None,
+        promise: float | tuple[float, float] | None = None,
+        success: str = "",
+        cancel_note: str = "",
+        keep_claims: Sequence[str] = (),
+    ) -> Callable[[Callable[[Plan[In], In], None]], Kind[In]]:
+        """Registers a kind of job; the function fills its plan and is pure: it runs at admission.
+
+        label: what people see. promise: seconds to usable, or (to usable, to completed). success, cancel_note: sentences for people.
+        """
+
+        def register(fn: Callable[[Plan[In], In], None]) -> Kind[In]:
+            said = hints(fn)
+            if inspect.iscoroutinefunction(fn) or _count(fn) != _WITH_INPUT:
+                raise Invalid(
+                    f"The function of a kind is a plain def with two parameters, plan and input ({_where(fn)})."
+                )
+            kind = Kind[In](
+                name,
+                version=version,
+                input_type=_annotation(fn, said, 1, "input"),
+                build=fn,
+                label=label,
+                promise=promise,
+                success=success,
+                cancel_note=cancel_note,
+                keep_claims=keep_claims,
+            )
+            self.registry.add_kind(kind)
+            return kind
+
+        return register
+
+
+class _Decorator:
+    """Makes tasks of functions."""
+
+    def __init__(self, registry: Registry, name: str | None = None, options: TaskOptions | None = None) -> None:
+        self._registry = registry
+        self._name = name
+        self._options: TaskOptions = options or {}
+
+    def __call__(
+        self, fn: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Unpack[TaskOptions]
+    ) -> Any:
+        if fn is None:
+            return _Decorator(self._registry, name or self._name, {**self._options, **options})
+        return self._register(fn)
+
+    def _register(self, fn: Callable[..., Any]) -> Task[Any, Any] | ItemTask[Any, Any, Any]:
+        said = hints(fn)
+        name = self._name or fn.__name__
+        if _count(fn) not in (_WITH_INPUT, _WITH_ITEM):
+            raise Invalid(
+                f"A task takes the context and the job's input, and for plan.each the item as third ({_where(fn)})."
+            )
+        wanted = Context if inspect.iscoroutinefunction(fn) else SyncContext
+        first = said.parameter(0)
+        if first is not MISSING and first is not wanted:
+            raise Invalid(
+                f"The first parameter of {_where(fn)} must be a {wanted.__name__}: async def takes Context, def SyncContext."
+            )
+        input_type = _annotation(fn, said, 1, "input")
+        check_hint(said.returns, what=f"result of {_where(fn)}")
+        task: Task[Any, Any] | ItemTask[Any, Any, Any]
+        if _count(fn) == _WITH_INPUT:
+            task = Task(name, handler=fn, input_type=input_type, returns=said.returns, options=self._options)
+        else:
+            task = ItemTask(
+                name,
+                handler=fn,
+                input_type=input_type,
+                item_type=_annotation(fn, said, 2, "item"),
+                returns=said.returns,
+                options=self._options,
+            )
+        self._registry.add_task(task)
+        return task
+
+
+def _annotation(fn: Callable[..., Any], said: Hints, place: int, what: str) -> object:
+    hint = said.parameter(place)
+    if hint is MISSING:
+        raise Invalid(
+            f"The {what} of {_where(fn)} needs a type: a dataclass, msgspec Struct, pydantic model or TypedDict."
+        )
+    check_hint(hint, what=f"{what} of {_where(fn)}")
+    return hint
+
+
+def _count(fn: Callable[..., Any]) -> int:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds for p in inspect.signature(fn).parameters.values())
+
+
+def _where(fn: Callable[..., Any]) -> str:
+    return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__qualname__', '?')}"

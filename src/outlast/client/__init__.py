@@ -1,0 +1,1 @@
+"""Submit, follow and control jobs. Async, and blocking with equal signatures."""

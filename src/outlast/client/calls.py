@@ -1,0 +1,384 @@
+"""What the client does, once for both colours: generators that yield store operations, or seconds to wait, and receive their values."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from outlast.client import cursors, views
+from outlast.domain.access import Deed, Scope, reading_scope, scope_of
+from outlast.domain.defaults import Settings
+from outlast.domain.errors import (
+    AlreadyCompleted,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KeyReused,
+    NotFound,
+    NotReady,
+    NotRegistered,
+    OutlastError,
+    StaleVersion,
+)
+from outlast.domain.ids import is_job_id, uuid7
+from outlast.domain.kinds import MAX_NAME, AnyTask, Kind
+from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
+from outlast.domain.payload import JSON, canonical, check_key, dump, parse
+from outlast.domain.registry import Registry
+from outlast.domain.states import FINAL_JOBS
+from outlast.domain.values import decode, encode
+from outlast.domain.work import Admission, Admitted, Control, Filter, JobRow, KeyTaken, RerunSource
+from outlast.observe.correlation import correlation_id
+from outlast.store.program import Operation
+from outlast.store.programs import admission, control, rerun, status
+
+T = TypeVar("T")
+Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
+
+MAX_PAGE = 200
+_STATES = ("active", "queued", "running", "retrying", "needs_attention", "completed", "cancelled")
+_ACTIONS = ("retry", "answer", "skip", "dismiss")
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What the calls of one `Outlast` need of it."""
+
+    registry: Registry
+    settings: Settings
+    base_url: str
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a finished job stays, in milliseconds."""
+        return round(self.settings.retention * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One of `submit_many`; arguments as of `submit`."""
+
+    kind: Kind[Any]
+    input: Any
+    key: str | None = None
+    not_before: datetime | None = None
+
+
+def prepare(
+    app: Application, kind: Kind[Any], value: Any, *, owner: Principal, key: str | None, not_before: datetime | None
+) -> Admission:
+    """The admission of a submit: everything is checked here, before the store is asked."""
+    if not isinstance(owner, Principal):
+        raise Invalid("owner= takes a Principal: whose job it is.")
+    if not isinstance(kind, Kind):
+        raise Invalid("submit takes what @jobs.kind or @jobs.task made.")
+    if not app.registry.knows(kind):
+        raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
+    body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
+    sent = _checked(body, kind)
+    return _admission(
+        app,
+        kind,
+        body,
+        sent,
+        tenant=owner.tenant,
+        owner=owner.subject,
+        caller=_caller(owner, kind),
+        key=key,
+        not_before_ms=_due(not_before),
+        rerun_of=None,
+        effect_root=None,
+    )
+
+
+def _checked(body: str, kind: Kind[Any]) -> Any:
+    """The input as the handler will get it; Invalid if it does not fit the kind."""
+    return decode(body, kind.input_type, forbid_unknown=True, what="input")
+
+
+def _caller(owner: Principal, kind: Kind[Any]) -> str:
+    kept = {name: owner.claims[name] for name in kind.keep_claims if name in owner.claims}
+    return dump({"roles": sorted(owner.roles), "claims": kept}, limit=65_536, what="claims")
+
+
+def _due(not_before: datetime | None) -> int | None:
+    if not_before is None:
+        return None
+    if not isinstance(not_before, datetime) or not_before.utcoffset() is None:
+        raise Invalid(
+            "not_before must be a datetime with a time zone, for example datetime.now(UTC) + timedelta(hours=1)."
+        )
+    return max(0, round(not_before.timestamp() * 1000))
+
+
+def _admission(
+    app: Application,
+    kind: Kind[Any],
+    body: str,
+    value: Any,
+    *,
+    tenant: str,
+    owner: str,
+    caller: str,
+    key: str | None,
+    not_before_ms: int | None,
+    rerun_of: str | None,
+    effect_root: str | None,
+) -> Admission:
+    job_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
+    request: list[JSON] = [kind.name, kind.version, parse(body, limit=app.settings.max_input), rerun_of]
+    return Admission(
+        tenant=tenant,
+        owner=owner,
+        key=None if key is None else check_key(key),
+        fingerprint=hashlib.sha256(canonical(request).encode()).hexdigest(),
+        job_id=job_id,
+        kind=kind.name,
+        schema_version=kind.version,
+        label=kind.label,
+        input=body,
+        caller=caller,
+        tasks=kind.plan(value),
+        not_before_ms=not_before_ms,
+        rerun_of=rerun_of,
+        effect_root=effect_root or job_id,
+        correlation_id=correlation_id.get() or uuid.uuid4().hex,
+        traceparent=None,
+    )
+
+
+def submit(app: Application, prepared: Admission) -> Call[Handle]:
+    """Admits one job, or finds the one that its key made before."""
+    (result,) = yield admission.admit([prepared])
+    if isinstance(result, KeyTaken):
+        raise KeyReused("This idempotency key belongs to another request. Use a new key for a new request.")
+    return (yield from _handle(app, prepared, result))
+
+
+def submit_many(app: Application, prepared: Sequence[Admission]) -> Call[tuple[Handle, ...]]:
+    """Admits all or none, in one transaction."""
+    if not prepared:
+        return ()
+    in_order = sorted(range(len(prepared)), key=lambda n: (prepared[n].key is None, prepared[n].key or "", n))
+    results: list[Admitted] = yield admission.admit_all([prepared[n] for n in in_order])
+    handles: dict[int, Handle] = {}
+    for n, result in zip(in_order, results, strict=True):
+        handles[n] = yield from _handle(app, prepared[n], result)
+    return tuple(handles[n] for n in range(len(prepared)))
+
+
+def _handle(app: Application, prepared: Admission, result: Admitted) -> Call[Handle]:
+    state: State = "queued"
+    if result.replayed:
+        row: JobRow | None = yield status.job(Scope(prepared.tenant, prepared.owner), result.job_id)
+        if row is not None:
+            state = row.state
+    return Handle(result.job_id, views.url(app.base_url, result.job_id), state, result.replayed)
+
+
+def _found(app: Application, job_id: str, principal: Principal, deed: Deed) -> Call[JobRow]:
+    """The job, if this principal may do this with it; NotFound or Forbidden otherwise."""
+    scope = scope_of(principal, deed)
+    row: JobRow | None = (yield status.job(scope, job_id)) if is_job_id(job_id) else None
+    if row is None:
+        yield from _refuse(principal, job_id)
+    assert row is not None  # noqa: S101 - _refuse raised
+    return row
+
+
+def _refuse(principal: Principal, job_id: str) -> Call[None]:
+    """Forbidden for who may read the job, NotFound for all others."""
+    if is_job_id(job_id) and (yield status.job(reading_scope(principal), job_id)) is not None:
+        raise Forbidden("You may see this job, but not do this with it.")
+    raise NotFound("There is no such job.")
+
+
+def get(app: Application, job_id: str, principal: Principal) -> Call[JobView]:
+    """One job."""
+    return views.job(app.base_url, app.registry, (yield from _found(app, job_id, principal, "read")))
+
+
+def list_jobs(
+    app: Application, principal: Principal, *, state: str | None, kind: str | None, limit: int, cursor: str | None
+) -> Call[Page[JobView]]:
+    """One page of the principal's own jobs, newest first."""
+    if state is not None and state not in _STATES:
+        raise Invalid(f"state is one of {', '.join(_STATES)}.")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
+        raise Invalid(f"limit is a whole number from 1 to {MAX_PAGE}.")
+    if kind is not None and len(kind) > MAX_NAME:
+        raise Invalid("There is no kind with so long a name.")
+    scope = Scope(principal.tenant, principal.subject)
+    bound = f"{scope.tenant}\n{scope.owner}\n{state}\n{kind}"
+    before = None if cursor is None else cursors.read(cursor, bound)
+    rows, following = yield status.jobs(scope, Filter(state, kind), limit=limit, before=before)
+    items = tuple(views.job(app.base_url, app.registry, row) for row in rows)
+    return Page(items, None if following is None else cursors.write(following, bound))
+
+
+def tasks(app: Application, job_id: str, principal: Principal) -> Call[tuple[TaskView, ...]]:
+    """The tasks of a job in plan order."""
+    rows = (yield status.tasks(scope_of(principal, "read"), job_id)) if is_job_id(job_id) else None
+    if rows is None:
+        raise NotFound("There is no such job.")
+    return tuple(views.task(row) for row in rows)
+
+
+def result(
+    app: Application, job_id: str, task: AnyTask[Any] | None, principal: Principal, label: str | None
+) -> Call[Any]:
+    """A task's output as the type that it returned, or as JSON that of the task which made the job usable."""
+    scope = scope_of(principal, "result")
+    if not is_job_id(job_id):
+        raise NotFound("There is no such job.")
+    if task is None:
+        found, output = yield status.usable_output(scope, job_id)
+        outputs = [] if output is None else [output]
+    else:
+        found, outputs = yield status.outputs(scope, job_id, task=task.name, no=None)
+        if found is not None and not outputs:
+            raise Invalid(f"The task {task.name!r} is no part of this job's plan.")
+        outputs = [o for o in outputs if label is None or o.label == label]
+        if len(outputs) > 1:
+            raise Invalid(f"The task {task.name!r} stands in this job's plan several times; give label=.")
+        if found is not None and not outputs:
+            raise Invalid("There is no such label in this job's plan.")
+    if found is None:
+        yield from _refuse(principal, job_id)
+    if not outputs or outputs[0].body is None:
+        raise NotReady("There is no result yet.", job=views.job(app.base_url, app.registry, found))
+    return decode(outputs[0].body, object if task is None else task.returns)
+
+
+def recovery(app: Application, job_id: str, principal: Principal) -> Call[Recovery]:
+    """A job's past and what is next, for its owner."""
+    found = (yield status.recovery(scope_of(principal, "recovery"), job_id)) if is_job_id(job_id) else None
+    if found is None:
+        yield from _refuse(principal, job_id)
+    return views.recovery(*found)
+
+
+def cancel(app: Application, job_id: str, principal: Principal, version: int | None) -> Call[JobView]:
+    """Cancels; a repeat succeeds."""
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+        raise Invalid("version is the number that the job showed.")
+    scope = scope_of(principal, "cancel")
+    if not is_job_id(job_id):
+        raise NotFound("There is no such job.")
+    did: Control = yield control.cancel(
+        scope, job_id, version=version, actor=principal.subject, retention_ms=app.retention_ms
+    )
+    if did is Control.NOT_FOUND:
+        yield from _refuse(principal, job_id)
+    view = yield from get(app, job_id, principal)
+    if did is Control.ALREADY_COMPLETED:
+        raise AlreadyCompleted("The job had completed before.", job=view)
+    if did is Control.STALE_VERSION:
+        raise StaleVersion("The job changed since the version you named. Look at it and decide again.", job=view)
+    return view
+
+
+def act(
+    app: Application, job_id: str, attention_id: str, *, action: Action, principal: Principal, given: Any
+) -> Call[JobView]:
+    """Takes the owner's decision; a repeat of the same succeeds."""
+    if action not in _ACTIONS:
+        raise Invalid(f"action is one of {', '.join(_ACTIONS)}.", code="not_offered")
+    answer: str | None = None
+    if action == "answer":
+        answer = encode(given, limit=app.settings.max_input, what="answer")
+    elif given is not None:
+        raise Invalid("Only the action 'answer' takes an input.")
+    if not is_job_id(job_id):
+        raise NotFound("There is no such job.")
+    digest = hashlib.sha256(
+        f"{action}\n{canonical(parse(answer, limit=app.settings.max_input)) if answer else ''}".encode()
+    )
+    scope = scope_of(principal, "retry" if action == "retry" else "decide")
+    did: Control = yield control.act(
+        scope,
+        job_id,
+        attention_id,
+        action=action,
+        answer=answer,
+        request_hash=digest.hexdigest(),
+        actor=principal.subject,
+        retention_ms=app.retention_ms,
+    )
+    if did is Control.NOT_FOUND:
+        yield from _refuse(principal, job_id)
+    if did is Control.NOT_OFFERED:
+        raise Invalid("This action is not offered. The job's attention names those that are.", code="not_offered")
+    view = yield from get(app, job_id, principal)
+    if did is Control.SUPERSEDED:
+        raise Conflict(
+            "This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded"
+        )
+    return view
+
+
+def rerun_job(app: Application, job_id: str, principal: Principal, key: str | None) -> Call[Handle]:
+    """A new job of the same request, linked to the old one."""
+    scope = scope_of(principal, "rerun")
+    source: RerunSource | None = (yield status.rerun_source(scope, job_id)) if is_job_id(job_id) else None
+    if source is None:
+        yield from _refuse(principal, job_id)
+    assert source is not None  # noqa: S101 - _refuse raised
+    if source.state not in FINAL_JOBS:
+        view = yield from get(app, job_id, principal)
+        raise Conflict(
+            "Only a job that is final can be run again. Cancel it first, or act on its attention.",
+            job=view,
+            code="not_final",
+        )
+    kind = app.registry.kind(source.kind, source.schema_version)
+    prepared = _admission(
+        app,
+        kind,
+        source.input,
+        _checked(source.input, kind),
+        tenant=scope.tenant,
+        owner=source.owner,
+        caller=source.caller,
+        key=key,
+        not_before_ms=None,
+        rerun_of=job_id,
+        effect_root=None if source.state == "completed" else source.effect_root,
+    )
+    admitted: Admitted | KeyTaken | None = yield rerun.admit_rerun(scope, prepared)
+    if admitted is None:
+        raise NotFound("There is no such job.")
+    if isinstance(admitted, KeyTaken):
+        raise KeyReused("This idempotency key belongs to another request. Use a new key for a new request.")
+    return (yield from _handle(app, prepared, admitted))
+
+
+def wait(
+    app: Application, job_id: str, principal: Principal, timeout: float, until: Literal["usable", "final"]
+) -> Call[JobView]:
+    """The job when it is so, or as it stands after the time."""
+    if until not in ("usable", "final"):
+        raise Invalid("until is 'usable' or 'final'.")
+    end = time.monotonic() + timeout
+    pause = 0.02
+    while True:
+        view = yield from get(app, job_id, principal)
+        left = end - time.monotonic()
+        if view.final or (until == "usable" and view.usable_at is not None) or left <= 0:
+            return view
+        yield min(pause, left)
+        pause = min(pause * 1.3, 1.0)
+
+
+def queues_of(prepared: Iterable[Admission]) -> tuple[str, ...]:
+    """The queues in which an admission may have made work."""
+    return tuple(sorted({task.queue for job in prepared for task in job.tasks if not task.parents}))
+
+
+__all__ = ["Application", "Call", "OutlastError", "Submission"]

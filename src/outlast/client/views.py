@@ -1,0 +1,89 @@
+"""From stored rows to what callers see."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import cast, overload
+
+from outlast.domain.model import Attention, AttemptView, JobView, Outcome, Progress, Recovery, TaskView
+from outlast.domain.registry import Registry
+from outlast.domain.states import FINAL_JOBS
+from outlast.domain.work import AttentionRow, JobRow, RecoveryRows, TaskRow
+
+
+def url(base_url: str, job_id: str) -> str:
+    """Where the HTTP API shows a job."""
+    return f"{base_url}/v1/jobs/{job_id}"
+
+
+@overload
+def moment(ms: int) -> datetime: ...
+@overload
+def moment(ms: int | None) -> datetime | None: ...
+def moment(ms: int | None) -> datetime | None:
+    """An aware datetime in UTC."""
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, tz=UTC)
+
+
+def job(base_url: str, registry: Registry, row: JobRow) -> JobView:
+    """A job as its owner sees it."""
+    kind = registry.kinds.get(row.kind)
+    return JobView(
+        id=row.id,
+        url=url(base_url, row.id),
+        kind=row.kind,
+        label=row.label,
+        state=row.state,
+        final=row.stored in FINAL_JOBS,
+        outcome=cast("Outcome | None", row.outcome),
+        version=row.version,
+        stopping=row.stopping,
+        usable_at=moment(row.usable_at_ms),
+        usable_ref=row.usable_ref,
+        progress=Progress(done=row.total - row.open, total=row.total, label=row.current_label),
+        attention=None if row.attention is None else attention(row.attention),
+        attention_count=row.attention_count,
+        cancel_note="" if kind is None else kind.cancel_note,
+        accepted_at=moment(row.accepted_at_ms),
+        finished_at=moment(row.finished_at_ms),
+        rerun_of=row.rerun_of,
+        correlation_id=row.correlation_id,
+    )
+
+
+def attention(row: AttentionRow) -> Attention:
+    """A question as its owner sees it."""
+    return Attention(row.id, row.label, row.code, row.message, row.actions, moment(row.until_ms))
+
+
+def task(row: TaskRow) -> TaskView:
+    """A task as its owner sees it."""
+    return TaskView(
+        no=row.no,
+        label=row.label,
+        state=row.state,
+        required=row.required,
+        usable=row.usable,
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        progress=row.progress,
+        code=row.code,
+        ref=row.ref,
+        next_attempt_at=moment(row.next_attempt_at_ms),
+    )
+
+
+def recovery(found: JobRow, rows: RecoveryRows) -> Recovery:
+    """A job's past and what is next."""
+    due = [t.next_attempt_at_ms for t in rows.tasks if t.next_attempt_at_ms is not None]
+    return Recovery(
+        stored=tuple(t.label for t in rows.tasks if t.state == "completed"),
+        steps=rows.steps,
+        attempts=tuple(
+            AttemptView(a.label, a.number, a.fence, moment(a.started_at_ms), moment(a.ended_at_ms), a.code)
+            for a in rows.attempts
+        ),
+        attention=tuple(attention(q) for q in rows.questions),
+        next_attempt_at=moment(min(due)) if due else None,
+        correlation_id=found.correlation_id,
+    )

@@ -1,0 +1,138 @@
+"""Refusals and faults that a caller meets.
+
+    OutlastError
+    ├── Invalid             an argument, payload, plan or setting; nothing was written
+    ├── NotRegistered       a kind, task or version that this process does not know
+    ├── NotAParent          ctx.output of a task that is no parent; permanent
+    ├── NotFound            unknown or not theirs, never which
+    ├── Forbidden           may read it, may not do this
+    ├── KeyReused           the idempotency key belongs to another request
+    ├── Conflict            the job stands otherwise; `job` says how
+    │   ├── StaleVersion
+    │   ├── AlreadyCompleted
+    │   └── NotReady
+    ├── Contended           the caller's transaction has to begin anew
+    ├── StoreUnavailable    unreachable, read-only or full; nothing was written
+    ├── OutcomeUnknown      repeat the call with the same key
+    └── NotMigrated         the store's schema is older or newer than this code
+
+Each has a stable `code`, a `message` that is safe to show and says what to do, and `retryable`: whether
+repeating the call may help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from outlast.domain.model import JobView
+
+
+class OutlastError(Exception):
+    """The root of all refusals and faults."""
+
+    code: str = "error"
+    retryable: bool = False
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+
+class Invalid(OutlastError):
+    """An argument, payload, plan or setting cannot be used; nothing was written. `pointers` are JSON pointers, never values."""
+
+    code = "invalid"
+
+    def __init__(self, message: str, *, code: str | None = None, pointers: Sequence[str] = ()) -> None:
+        super().__init__(message, code=code)
+        self.pointers = tuple(pointers)
+
+
+class NotRegistered(OutlastError):
+    """A kind, task or version that this process does not know. Register it, or call the process that does."""
+
+    code = "not_registered"
+
+
+class NotAParent(OutlastError):
+    """The task asked for is no parent of this one, or stands several times in the plan and no label was given."""
+
+    code = "not_a_parent"
+
+
+class NotFound(OutlastError):
+    """No such job for this principal; whether it exists for another is not said."""
+
+    code = "not_found"
+
+
+class Forbidden(OutlastError):
+    """The principal may read this job, and may not do this to it."""
+
+    code = "forbidden"
+
+
+class KeyReused(OutlastError):
+    """The idempotency key was used for another request; nothing was written. Use a new key for a new request."""
+
+    code = "key_reused"
+
+
+class Conflict(OutlastError):
+    """The job does not stand as the call needs it; `job` is how it stands."""
+
+    code = "conflict"
+
+    def __init__(self, message: str, *, job: JobView, code: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.job = job
+
+
+class StaleVersion(Conflict):
+    """The job changed since the version that the caller named. Look at `job` and decide again."""
+
+    code = "stale_version"
+
+
+class AlreadyCompleted(Conflict):
+    """The job had completed before the call."""
+
+    code = "already_completed"
+
+
+class NotReady(Conflict):
+    """There is no result yet. It comes when the job is usable, or when the task named has completed."""
+
+    code = "not_ready"
+    retryable = True
+
+
+class Contended(OutlastError):
+    """The caller's transaction cannot see what another one has just committed; nothing was written. Begin a new one."""
+
+    code = "contended"
+    retryable = True
+
+
+class StoreUnavailable(OutlastError):
+    """The store cannot be reached, is read-only or is full; nothing was written."""
+
+    code = "store_unavailable"
+    retryable = True
+
+
+class OutcomeUnknown(OutlastError):
+    """The connection was lost at the commit and what came of it could not be read. Repeat the call with the same key."""
+
+    code = "outcome_unknown"
+    retryable = True
+
+
+class NotMigrated(OutlastError):
+    """The store's schema is not the one this code needs. Run `outlast migrate`, or upgrade Outlast if the store is newer."""
+
+    code = "not_migrated"

@@ -1,0 +1,86 @@
+"""How a handler ends without a value. Code and message are shown to the owner, the cause only to operators.
+
+Exception
+├── Failure
+│   ├── Permanent       no retry can help
+│   ├── Retry           transient; uses an attempt
+│   ├── Refused         an outside call surely did not happen
+│   └── Ask             the owner decides; uses no attempt
+└── Snooze              run again later; uses no attempt
+BaseException
+└── Stopped             raised by ctx.check(); let it through
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from outlast.domain.errors import Invalid
+from outlast.domain.payload import check_code
+
+StopReason = Literal["cancelled", "replaced", "deadline", "drained"]
+
+
+class Failure(Exception):
+    """A failure with a stable code. The code is lower-case words joined by underscores, at most 64 characters."""
+
+    def __init__(self, code: str, message: str = "") -> None:
+        if not check_code(code):
+            raise Invalid(
+                "A failure code is lower-case letters, digits and underscores, at most 64, and starts with a letter."
+            )
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+
+class Permanent(Failure):
+    """No retry can help: a required task needs attention, an optional one fails."""
+
+
+class Retry(Failure):
+    """Transient, as any other exception is; uses an attempt. `after`: seconds that the next one waits at least."""
+
+    def __init__(self, code: str = "transient", message: str = "", *, after: float | None = None) -> None:
+        super().__init__(code, message)
+        self.after = after
+
+
+class Refused(Failure):
+    """An outside call surely did not happen. Not caught by the handler it is permanent."""
+
+    def __init__(self, code: str = "refused", message: str = "") -> None:
+        super().__init__(code, message)
+
+
+class Ask(Failure):
+    """The owner decides; uses no attempt. `dismiss` is always offered; for an answer use `ctx.ask`."""
+
+    def __init__(self, code: str, message: str, *, actions: Sequence[Literal["retry", "skip"]] = ("retry",)) -> None:
+        super().__init__(code, message)
+        wrong = [a for a in actions if a not in ("retry", "skip")]
+        if wrong:
+            raise Invalid(
+                "The actions of Ask are 'retry' and 'skip'; 'dismiss' is always offered, an answer is asked for by ctx.ask."
+            )
+        self.actions: tuple[str, ...] = tuple(actions)
+
+
+class Snooze(Exception):
+    """Run again after so many seconds; uses no attempt."""
+
+    def __init__(self, after: float) -> None:
+        if not (isinstance(after, int | float) and math.isfinite(after) and after >= 0):
+            raise Invalid("Snooze takes a finite number of seconds, 0 or more.")
+        super().__init__(after)
+        self.after = after
+
+
+class Stopped(BaseException):
+    """The attempt has no authority any more: let it through. No Exception, so that `except Exception` does not swallow it."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason)
+        self.reason: StopReason = reason

@@ -1,0 +1,384 @@
+"""What an application registers: tasks, and kinds of job with their plans. Values of the public API, without any I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from uuid import UUID
+
+from outlast.domain import defaults
+from outlast.domain.errors import Invalid
+from outlast.domain.payload import check_text
+from outlast.domain.retry import RetryPolicy
+from outlast.domain.values import encode
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class _Struct(Protocol):
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+
+class _Pydantic(Protocol):
+    def model_dump_json(self) -> str: ...
+
+
+Model: TypeAlias = _Dataclass | _Struct | _Pydantic | Mapping[str, object]
+"""An input: dataclass, msgspec Struct, pydantic model or TypedDict."""
+Storable: TypeAlias = (
+    Model
+    | Sequence[object]
+    | AbstractSet[object]
+    | Mapping[Any, object]
+    | float
+    | Decimal
+    | date
+    | time
+    | timedelta
+    | UUID
+    | Enum
+    | None
+)
+"""What a handler, a step or a save may return."""
+
+In = TypeVar("In", bound=Model)
+Item = TypeVar("Item", bound=Storable)
+Out_co = TypeVar("Out_co", covariant=True)
+
+MAX_NAME = 100
+MAX_INT32 = 2**31 - 1
+
+
+class TaskOptions(TypedDict, total=False):
+    """Of the task decorator; `plan.task` and `plan.each` override them for one place in a plan.
+
+    queue "default"; priority 0, lower first; max_attempts 5 (crashes count, snoozes and hand-backs do not); retry; deadline of
+    one attempt in seconds, 600.
+    """
+
+    queue: str
+    priority: int
+    max_attempts: int
+    retry: RetryPolicy
+    deadline: float
+
+
+def check_name(name: str, *, what: str) -> str:
+    """A name of a kind, task or queue: letters, digits and `_ . -`, since it stands in routes, metrics and handler keys."""
+    check_text(name, what=what, limit=MAX_NAME)
+    if not all(c.isalnum() or c in "_.-" for c in name):
+        raise Invalid(f"The {what} may have letters, digits and _ . - only.")
+    return name
+
+
+def _checked(options: TaskOptions) -> TaskOptions:
+    known = TaskOptions.__optional_keys__
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise Invalid(f"Unknown task option {unknown[0]!r}; known are {', '.join(sorted(known))}.")
+    if "queue" in options:
+        check_name(options["queue"], what="queue name")
+    priority = options.get("priority", 0)
+    if isinstance(priority, bool) or not isinstance(priority, int) or not -MAX_INT32 <= priority <= MAX_INT32:
+        raise Invalid("The option priority must be a whole number; lower runs first.")
+    attempts = options.get("max_attempts", 1)
+    if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= MAX_INT32:
+        raise Invalid("The option max_attempts must be a whole number of 1 or more.")
+    deadline = options.get("deadline", 1.0)
+    if (
+        isinstance(deadline, bool)
+        or not isinstance(deadline, int | float)
+        or not 0.001 <= deadline <= 10 * 365 * 86_400
+    ):
+        raise Invalid("The option deadline must be seconds, above 0 and finite.")
+    if not isinstance(options.get("retry", RetryPolicy()), RetryPolicy):
+        raise Invalid("The option retry must be a RetryPolicy.")
+    return options
+
+
+class AnyTask(Generic[Out_co]):
+    """What `ctx.output` and `jobs.result` read: Task or ItemTask."""
+
+    name: str
+    handler: Callable[..., Any]
+    returns: object
+    options: TaskOptions
+
+
+class Kind(Generic[In]):
+    """A registered type of job. A task is a kind of its own name, with a plan of one."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: int,
+        input_type: object,
+        build: Callable[[Plan[In], In], None],
+        label: str | None = None,
+        promise: float | tuple[float, float] | None = None,
+        success: str = "",
+        cancel_note: str = "",
+        keep_claims: Sequence[str] = (),
+    ) -> None:
+        self.name = check_name(name, what="kind name")
+        if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_INT32:
+            raise Invalid("The version of a kind must be a whole number of 1 or more.")
+        self.version = version
+        self.input_type = input_type
+        self.build = build
+        self.label = check_text(label if label is not None else name, what="label", limit=defaults.MAX_LABEL)
+        self.promise = promise
+        self.success = success
+        self.cancel_note = cancel_note
+        self.keep_claims = tuple(keep_claims)
+
+    def plan(self, value: In) -> tuple[TaskSpec, ...]:
+        """The tasks of a job with this input, validated; Invalid when the plan cannot be admitted."""
+        plan = Plan[In](self)
+        self.build(plan, value)
+        return freeze(plan)
+
+
+def handler_key(kind: Kind[Any], task: AnyTask[Any]) -> str:
+    """What an entry names, and a worker must know to claim it: kind, schema version and task."""
+    return f"{kind.name}@{kind.version}:{task.name}"
+
+
+def parse_handler(key: str) -> tuple[str, int, str]:
+    """Kind, version and task of a handler key."""
+    kind, _, rest = key.partition("@")
+    version, _, task = rest.partition(":")
+    return kind, int(version), task
+
+
+class Task(Kind[In], AnyTask[Out_co]):
+    """A boundary worth recovering: leased, fenced, retried and stored by itself. Made by `jobs.task`."""
+
+    def __init__(
+        self, name: str, *, handler: Callable[..., Any], input_type: object, returns: object, options: TaskOptions
+    ) -> None:
+        self.handler = handler
+        self.returns = returns
+        self.options = _checked(options)
+        super().__init__(name, version=1, input_type=input_type, build=self._alone)
+
+    def _alone(self, plan: Plan[In], _input: In) -> None:
+        plan.task(self, label=self.name)
+
+
+class ItemTask(AnyTask[Out_co], Generic[In, Item, Out_co]):
+    """A task whose handler takes an item as third parameter; for `plan.each` only."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        handler: Callable[..., Any],
+        input_type: object,
+        item_type: object,
+        returns: object,
+        options: TaskOptions,
+    ) -> None:
+        self.name = check_name(name, what="task name")
+        self.handler = handler
+        self.input_type = input_type
+        self.item_type = item_type
+        self.returns = returns
+        self.options = _checked(options)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedTask:
+    """A task's place in a plan; goes into `after=`."""
+
+    label: str
+    _plan: object = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A task as it is admitted. `parents` are (place, soft) of those it waits for; soft: any end of the parent satisfies."""
+
+    no: int
+    label: str
+    handler: str
+    queue: str
+    priority: int
+    required: bool
+    usable: bool
+    max_attempts: int
+    base_ms: int
+    cap_ms: int
+    window_ms: int
+    deadline_ms: int
+    item: str | None
+    parents: tuple[tuple[int, bool], ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    place: PlannedTask
+    task: AnyTask[Any]
+    options: TaskOptions
+    after: tuple[PlannedTask, ...]
+    usable: bool
+    optional: bool
+    item: str | None
+
+
+class Plan(Generic[In]):
+    """Filled by a kind's function at admission, then fixed. Invalid, nothing stored: a label twice, no required task, too many tasks."""
+
+    def __init__(self, kind: Kind[In]) -> None:
+        self.kind = kind
+        self.drafts: list[_Draft] = []
+
+    @overload
+    def task(
+        self,
+        task: Task[In, Any],
+        *,
+        label: str,
+        after: Sequence[PlannedTask] = (),
+        usable: bool = False,
+        **options: Unpack[TaskOptions],
+    ) -> PlannedTask: ...
+    @overload
+    def task(
+        self,
+        task: Task[In, Any],
+        *,
+        label: str,
+        after: Sequence[PlannedTask] = (),
+        optional: bool,
+        **options: Unpack[TaskOptions],
+    ) -> PlannedTask: ...
+    def task(
+        self,
+        task: Task[In, Any],
+        *,
+        label: str,
+        after: Sequence[PlannedTask] = (),
+        usable: bool = False,
+        optional: bool = False,
+        **options: Unpack[TaskOptions],
+    ) -> PlannedTask:
+        """Waits for all of `after`. usable: its result can be opened before the job ends. optional: its failure takes nothing away. Never both."""
+        if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
+            raise Invalid("plan.task takes what @jobs.task made; a task with an item goes into plan.each.")
+        return self._add(
+            task,
+            task.input_type,
+            label=label,
+            after=after,
+            usable=usable,
+            optional=optional,
+            item=None,
+            options=options,
+        )
+
+    def each(
+        self,
+        task: ItemTask[In, Item, Any],
+        items: Iterable[Item],
+        *,
+        label: Callable[[Item], str],
+        after: Sequence[PlannedTask] = (),
+        optional: bool = False,
+        **options: Unpack[TaskOptions],
+    ) -> list[PlannedTask]:
+        """One task per item, in order; the item is stored with its task."""
+        if not isinstance(task, ItemTask):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
+            raise Invalid("plan.each takes a task whose handler has an item as third parameter.")
+        places: list[PlannedTask] = []
+        for item in items:
+            body = encode(item, limit=defaults.MAX_INPUT, what="item", hint=task.item_type)
+            places.append(
+                self._add(
+                    task,
+                    task.input_type,
+                    label=label(item),
+                    after=after,
+                    usable=False,
+                    optional=optional,
+                    item=body,
+                    options=options,
+                )
+            )
+        return places
+
+    def _add(
+        self,
+        task: AnyTask[Any],
+        input_type: object,
+        *,
+        label: str,
+        after: Sequence[PlannedTask],
+        usable: bool,
+        optional: bool,
+        item: str | None,
+        options: TaskOptions,
+    ) -> PlannedTask:
+        if input_type != self.kind.input_type:
+            raise Invalid(f"The task {task.name!r} takes another input than the kind {self.kind.name!r}.")
+        if usable and optional:
+            raise Invalid(f"Task {len(self.drafts)} of the plan cannot be usable and optional at once.")
+        check_text(label, what="label", limit=defaults.MAX_LABEL)
+        if len(self.drafts) >= defaults.MAX_TASKS:
+            raise Invalid(f"A plan has at most {defaults.MAX_TASKS} tasks; split the work into several jobs.")
+        if isinstance(after, PlannedTask):
+            raise Invalid("after= takes a list of planned tasks.")
+        for parent in after:
+            if not isinstance(parent, PlannedTask) or parent._plan is not self:  # pyright: ignore[reportUnnecessaryIsInstance, reportPrivateUsage]
+                raise Invalid("after= takes what plan.task and plan.each of this same plan returned.")
+        place = PlannedTask(label, self)
+        self.drafts.append(_Draft(place, task, _checked(options), tuple(dict.fromkeys(after)), usable, optional, item))
+        return place
+
+
+def freeze(plan: Plan[Any]) -> tuple[TaskSpec, ...]:
+    """The validated tasks of a filled plan, in plan order.
+
+    A plan built by `task` and `each` cannot have a cycle: `after` takes only what is there already.
+    """
+    if not plan.drafts:
+        raise Invalid(f"The plan of the kind {plan.kind.name!r} has no task.")
+    labels: dict[str, int] = {}
+    for no, draft in enumerate(plan.drafts):
+        first = labels.setdefault(draft.place.label, no)
+        if first != no:
+            raise Invalid(f"Tasks {first} and {no} of the plan have the same label; labels are unique in a job.")
+    if all(draft.optional for draft in plan.drafts):
+        raise Invalid("A plan needs at least one required task.")
+    number = {draft.place: no for no, draft in enumerate(plan.drafts)}
+    optional = {draft.place: draft.optional for draft in plan.drafts}
+    specs: list[TaskSpec] = []
+    for no, draft in enumerate(plan.drafts):
+        options: TaskOptions = {**draft.task.options, **draft.options}
+        retry = options.get("retry", RetryPolicy())
+        specs.append(
+            TaskSpec(
+                no=no,
+                label=draft.place.label,
+                handler=handler_key(plan.kind, draft.task),
+                queue=options.get("queue", defaults.QUEUE),
+                priority=options.get("priority", defaults.PRIORITY),
+                required=not draft.optional,
+                usable=draft.usable,
+                max_attempts=options.get("max_attempts", defaults.MAX_ATTEMPTS),
+                base_ms=retry.base_ms,
+                cap_ms=retry.cap_ms,
+                window_ms=retry.window_ms,
+                deadline_ms=max(1, round(options.get("deadline", defaults.DEADLINE) * 1000)),
+                item=draft.item,
+                parents=tuple((number[p], not draft.optional and optional[p]) for p in draft.after),
+            )
+        )
+    return tuple(specs)

@@ -1,0 +1,153 @@
+"""What callers pass and see: frozen values. Times are aware datetimes in UTC, durations seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Generic, Literal, TypeVar
+
+from outlast.domain.payload import check_text
+
+State = Literal["queued", "running", "retrying", "needs_attention", "completed", "cancelled"]
+TaskState = Literal[
+    "blocked", "queued", "running", "retrying", "needs_attention", "completed", "skipped", "failed", "cancelled"
+]
+Outcome = Literal["succeeded", "succeeded_with_problems", "user", "abandoned", "superseded"]
+Action = Literal["retry", "answer", "skip", "dismiss"]
+
+Out_co = TypeVar("Out_co", covariant=True)
+
+MAX_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Principal:
+    """Who is calling, or, as `owner`, whose job it is. The host authenticates; Outlast authorises by tenant, subject and roles."""
+
+    tenant: str
+    subject: str
+    roles: frozenset[str]
+    claims: Mapping[str, str] = field(hash=False)
+
+    def __init__(
+        self,
+        tenant: str,
+        subject: str,
+        *,
+        roles: Iterable[str] = (),
+        claims: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        object.__setattr__(self, "tenant", check_text(tenant, what="tenant", limit=MAX_NAME))
+        object.__setattr__(self, "subject", check_text(subject, what="subject", limit=MAX_NAME))
+        object.__setattr__(self, "roles", frozenset(roles))
+        object.__setattr__(self, "claims", MappingProxyType(dict(claims)))
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A submitted job. `url` is base_url + /v1/jobs/{id}.
+
+    `replayed`: this key and request came before, and `state` is that job's present one.
+    """
+
+    id: str
+    url: str
+    state: State
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What the owner must decide, until when, and the actions offered. The id is single use."""
+
+    id: str
+    label: str
+    code: str
+    message: str
+    actions: tuple[Action, ...]
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many of the job's tasks have ended, of how many; `label` is the first task in plan order that can go on."""
+
+    done: int
+    total: int
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as it stands. `attention` is the oldest open one; `final` means completed or cancelled."""
+
+    id: str
+    url: str
+    kind: str
+    label: str
+    state: State
+    final: bool
+    outcome: Outcome | None
+    version: int
+    stopping: bool
+    usable_at: datetime | None
+    usable_ref: str | None
+    progress: Progress
+    attention: Attention | None
+    attention_count: int
+    cancel_note: str
+    accepted_at: datetime
+    finished_at: datetime | None
+    rerun_of: str | None
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task as it stands. `no` is its place in the plan, `attempt` the number of the one that runs or ended last."""
+
+    no: int
+    label: str
+    state: TaskState
+    required: bool
+    usable: bool
+    attempt: int
+    max_attempts: int
+    progress: str | None
+    code: str | None
+    ref: str | None
+    next_attempt_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt that failed, was lost, or asked; or the one that completed its task (`code` is then None)."""
+
+    label: str
+    attempt: int
+    fence: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """For the owner only. `stored`: labels of tasks whose output is safe; `steps`: how many steps each unfinished or finished task has stored."""
+
+    stored: tuple[str, ...]
+    steps: tuple[tuple[str, int], ...]
+    attempts: tuple[AttemptView, ...]
+    attention: tuple[Attention, ...]
+    next_attempt_at: datetime | None
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Out_co]):
+    """One page of a list, newest first. `next` is a cursor, bound to principal and filter; None at the end."""
+
+    items: tuple[Out_co, ...]
+    next: str | None

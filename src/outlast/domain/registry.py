@@ -1,0 +1,72 @@
+"""What one process has registered: tasks by name, kinds by name and version, and the handler keys that a worker may claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from outlast.domain.errors import Invalid, NotRegistered
+from outlast.domain.kinds import AnyTask, ItemTask, Kind, Task, handler_key, parse_handler
+
+
+class Registry:
+    """Filled at import by the decorators; read by client and worker."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, AnyTask[Any]] = {}
+        self.kinds: dict[str, Kind[Any]] = {}
+
+    def add_task(self, task: Task[Any, Any] | ItemTask[Any, Any, Any]) -> None:
+        """Registers a task, which is a kind of its own name too unless it takes an item."""
+        if task.name in self.tasks or task.name in self.kinds:
+            raise Invalid(f"The name {task.name!r} is registered already; give one of the two another by name=.")
+        self.tasks[task.name] = task
+        if isinstance(task, Task):
+            self.kinds[task.name] = task
+
+    def add_kind(self, kind: Kind[Any]) -> None:
+        """Registers a kind; one version of a name in one process."""
+        if kind.name in self.kinds:
+            raise Invalid(f"The kind {kind.name!r} is registered already; kinds and tasks share their names.")
+        self.kinds[kind.name] = kind
+
+    def kind(self, name: str, version: int | None = None) -> Kind[Any]:
+        """The kind of this name, in this version if one is given; NotRegistered otherwise."""
+        kind = self.kinds.get(name)
+        if kind is None:
+            raise NotRegistered("This process knows no kind of that name.")
+        if version is not None and version != kind.version:
+            raise NotRegistered(
+                f"This process knows version {kind.version} of the kind {name!r}, not version {version}."
+            )
+        return kind
+
+    def knows(self, kind: Kind[Any]) -> bool:
+        """Whether this very kind was registered here."""
+        return self.kinds.get(kind.name) is kind
+
+    def handlers(self) -> tuple[str, ...]:
+        """Every handler key that this process can run: a kind with each task that takes its input."""
+        keys: list[str] = []
+        for kind in self.kinds.values():
+            if isinstance(kind, Task):
+                keys.append(handler_key(kind, kind))
+                continue
+            keys.extend(handler_key(kind, task) for task in self.tasks.values() if _takes(task, kind))
+        return tuple(sorted(keys))
+
+    def resolve(self, key: str) -> tuple[Kind[Any], AnyTask[Any]]:
+        """The kind and task of a handler key; NotRegistered if this process does not know them."""
+        kind_name, version, task_name = parse_handler(key)
+        kind = self.kind(kind_name, version)
+        task = self.tasks.get(task_name)
+        if task is None:
+            raise NotRegistered(f"This process knows no task {task_name!r}.")
+        return kind, task
+
+    def queues(self) -> tuple[str, ...]:
+        """The queues that the registered tasks name, and the default one."""
+        return tuple(sorted({"default", *(str(t.options.get("queue", "default")) for t in self.tasks.values())}))
+
+
+def _takes(task: AnyTask[Any], kind: Kind[Any]) -> bool:
+    return isinstance(task, Task | ItemTask) and bool(task.input_type == kind.input_type)

@@ -1,0 +1,334 @@
+"""What passes between worker or client and the store's programs: frozen values in, frozen values out. Times and durations in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from outlast.domain.kinds import TaskSpec
+from outlast.domain.model import Action, State, TaskState
+from outlast.domain.states import StoredJob
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A job to admit. `key` None: the job's id, made before the insert, is what a repeat is recognised by."""
+
+    tenant: str
+    owner: str
+    key: str | None
+    fingerprint: str
+    job_id: str
+    kind: str
+    schema_version: int
+    label: str
+    input: str
+    caller: str
+    tasks: tuple[TaskSpec, ...]
+    not_before_ms: int | None
+    rerun_of: str | None
+    effect_root: str
+    correlation_id: str
+    traceparent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The job that a submission stands for. `replayed`: an earlier submission made it."""
+
+    job_id: str
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTaken:
+    """The key belongs to another request; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRef:
+    """A claim of a task: which one, and the fence and holder that own its result."""
+
+    tenant: str
+    job_id: str
+    no: int
+    fence: int
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claimed task with all that an attempt needs."""
+
+    ref: TaskRef
+    spent: int
+    handler: str
+    queue: str
+    deadline_ms: int
+    deadline_at_ms: int
+    label: str
+    item: str | None
+    input: str
+    caller: str
+    owner: str
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A task's result, to be stored by its holder."""
+
+    ref: TaskRef
+    worker: str
+    body: str
+    resource: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt that failed. Permanent: no retry can help. `detail` is for operators only."""
+
+    ref: TaskRef
+    worker: str
+    code: str
+    message: str
+    detail: str | None = None
+    permanent: bool = False
+    retry_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to the owner, which ends the attempt without using it."""
+
+    ref: TaskRef
+    worker: str
+    code: str
+    message: str
+    actions: tuple[Action, ...]
+    detail: str | None = None
+
+
+class Verdict(Enum):
+    """What became of a holder's write."""
+
+    ACCEPTED = "accepted"
+    CANCELLED = "cancelled"  # the job was cancelled: stop, then tell the store
+    STALE = "stale"  # another claim, the sweep or the end of the lease came first: drop the result
+    BUSY = "busy"  # renewals only: another holds the row for a moment
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A holder's verdict, and whether runnable tasks came of it."""
+
+    verdict: Verdict
+    opened: int = 0
+    retry_in_ms: int | None = None
+    gave_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A lease to be prolonged, with the progress that rides along."""
+
+    ref: TaskRef
+    progress: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """What became runnable, in which queues, and in how many milliseconds the next one falls due."""
+
+    count: int
+    queues: tuple[str, ...]
+    next_in_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LostLease:
+    """A candidate of the sweep: an entry whose lease has ended."""
+
+    tenant: str
+    job_id: str
+    no: int
+    fence: int
+    revoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A candidate of the sweep: a question whose window is over."""
+
+    tenant: str
+    job_id: str
+    id: str
+
+
+class Swept(Enum):
+    """What the sweep did with one candidate."""
+
+    RETRIED = "retried"
+    GAVE_UP = "gave_up"
+    STOPPED = "stopped"
+    SKIPPED = "skipped"  # optional work whose question nobody answered
+    ABANDONED = "abandoned"
+    PASSED = "passed"  # somebody else moved it, or has it just now
+
+
+class Control(Enum):
+    """What became of a cancel or a decision."""
+
+    DONE = "done"
+    REPEATED = "repeated"  # it stood so already, by this same request
+    NOT_FOUND = "not_found"
+    STALE_VERSION = "stale_version"
+    ALREADY_COMPLETED = "already_completed"
+    SUPERSEDED = "superseded"
+    NOT_OFFERED = "not_offered"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as it is stored, with what its shown state is derived from."""
+
+    tenant: str
+    id: str
+    owner: str
+    kind: str
+    schema_version: int
+    label: str
+    stored: StoredJob
+    state: State
+    outcome: str | None
+    version: int
+    stopping: bool
+    usable_at_ms: int | None
+    usable_ref: str | None
+    total: int
+    open: int
+    current_label: str | None
+    attention_count: int
+    attention: AttentionRow | None
+    accepted_at_ms: int
+    finished_at_ms: int | None
+    cancelled_by: str | None
+    rerun_of: str | None
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionRow:
+    """An open question."""
+
+    id: str
+    label: str
+    code: str
+    message: str
+    actions: tuple[Action, ...]
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs a list wants. `state`: a shown state, or active (not final)."""
+
+    state: str | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRow:
+    """A task's stored output; `body` None while there is none."""
+
+    no: int
+    label: str
+    handler: str
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParentRow:
+    """A parent of a task, with its output where there is one."""
+
+    no: int
+    label: str
+    handler: str
+    state: str
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """An attempt that ended, by failure, loss, question, or completion (`code` None)."""
+
+    no: int
+    label: str
+    number: int
+    fence: int
+    worker: str | None
+    started_at_ms: int | None
+    ended_at_ms: int | None
+    code: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue as it stands for one handler: `ready` and `held` entries, those `waiting` for a time, the age of the oldest ready one."""
+
+    queue: str
+    handler: str
+    ready: int
+    held: int
+    waiting: int
+    oldest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RerunSource:
+    """A finished job, as a rerun copies it."""
+
+    state: StoredJob
+    outcome: str | None
+    kind: str
+    schema_version: int
+    owner: str
+    effect_root: str
+    input: str
+    caller: str
+
+
+def ordered(refs: Sequence[TaskRef]) -> list[TaskRef]:
+    """In key order, so that batches that meet lock rows in the same order."""
+    return sorted(refs, key=lambda r: (r.tenant, r.job_id, r.no))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task as it is shown, with its fence and worker."""
+
+    no: int
+    label: str
+    state: TaskState
+    required: bool
+    usable: bool
+    attempt: int
+    max_attempts: int
+    progress: str | None
+    code: str | None
+    ref: str | None
+    next_attempt_at_ms: int | None
+    fence: int
+    worker: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRows:
+    """A job's attempts in time order, open questions, stored steps by label, and tasks."""
+
+    attempts: tuple[AttemptRow, ...]
+    questions: tuple[AttentionRow, ...]
+    steps: tuple[tuple[str, int], ...]
+    tasks: tuple[TaskRow, ...]

@@ -1,0 +1,1 @@
+"""What happens, as frozen events, and who listens."""

@@ -1,0 +1,191 @@
+"""Event types. None holds a payload, an exception's text or a secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that an operator may want to know. `level` is a name of the logging module."""
+
+    level: ClassVar[str] = "INFO"
+
+    def text(self) -> str:
+        """One line for a log, without values of users."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted(Event):
+    """A worker is ready to claim."""
+
+    worker: str
+    queues: tuple[str, ...]
+
+    def text(self) -> str:
+        return f"worker {self.worker} ready for {', '.join(self.queues)}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopping(Event):
+    """A worker claims nothing more."""
+
+    worker: str
+    running: int
+
+    def text(self) -> str:
+        return f"worker {self.worker} stops; {self.running} attempts still run"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted(Event):
+    """A claimed task began to run."""
+
+    level: ClassVar[str] = "DEBUG"
+    job_id: str
+    no: int
+    task: str
+    fence: int
+    attempt: int
+    correlation_id: str
+
+    def text(self) -> str:
+        return f"attempt {self.attempt} of {self.task} in job {self.job_id} started"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded(Event):
+    """The store took an attempt's end: completed, retrying, gave_up, asked, snoozed, handed_back or stopped; with a failure's code."""
+
+    job_id: str
+    no: int
+    task: str
+    fence: int
+    attempt: int
+    outcome: str
+    code: str | None
+    seconds: float
+    correlation_id: str
+
+    def text(self) -> str:
+        code = f" ({self.code})" if self.code else ""
+        return f"attempt {self.attempt} of {self.task} in job {self.job_id}: {self.outcome}{code} after {self.seconds:.3f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class StaleWriteRefused(Event):
+    """A result came from a holder that had been replaced or cancelled; it was dropped."""
+
+    level: ClassVar[str] = "WARNING"
+    job_id: str
+    no: int
+    task: str
+    fence: int
+    verdict: str
+
+    def text(self) -> str:
+        return f"a result of {self.task} in job {self.job_id} (fence {self.fence}) came too late and was dropped: {self.verdict}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost(Event):
+    """A renewal was refused: the task is another's, or its job was cancelled."""
+
+    level: ClassVar[str] = "WARNING"
+    job_id: str
+    no: int
+    fence: int
+    reason: str
+
+    def text(self) -> str:
+        return f"the lease of task {self.no} in job {self.job_id} (fence {self.fence}) ended: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept(Event):
+    """The recovery scan moved something on."""
+
+    level: ClassVar[str] = "WARNING"
+    job_id: str
+    no: str
+    outcome: str
+
+    def text(self) -> str:
+        return f"the sweep found task {self.no} of job {self.job_id}: {self.outcome}"
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow(Event):
+    """One row could not be handled; the rest goes on."""
+
+    level: ClassVar[str] = "ERROR"
+    where: str
+    job_id: str
+    error: str
+
+    def text(self) -> str:
+        return f"{self.where}: job {self.job_id} cannot be handled ({self.error}); the rest goes on"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTrouble(Event):
+    """The store did not answer as it should; it is tried again."""
+
+    level: ClassVar[str] = "WARNING"
+    where: str
+    code: str
+    again_in: float
+
+    def text(self) -> str:
+        return f"{self.where}: {self.code}; tried again in {self.again_in:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBlocked(Event):
+    """A handler kept the event loop from turning."""
+
+    level: ClassVar[str] = "WARNING"
+    task: str
+    seconds: float
+
+    def text(self) -> str:
+        return f"the event loop has been blocked for {self.seconds:.1f} s, by {self.task}: use a plain def, which runs in a thread"
+
+
+@dataclass(frozen=True, slots=True)
+class Zombie(Event):
+    """Code went on running after its lease had ended; its slot is used by others, its results are refused."""
+
+    level: ClassVar[str] = "WARNING"
+    task: str
+    job_id: str
+    zombies: int
+    limit: int
+
+    def text(self) -> str:
+        return f"{self.task} of job {self.job_id} still runs after its lease ended ({self.zombies} of {self.limit} such before the worker ends)"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDied(Event):
+    """A background loop ended by an error; the worker stops."""
+
+    level: ClassVar[str] = "CRITICAL"
+    loop: str
+    error: str
+
+    def text(self) -> str:
+        return f"the {self.loop} loop died ({self.error}); the worker stops"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenUnavailable(Event):
+    """Notifications cannot be had here; workers poll."""
+
+    level: ClassVar[str] = "WARNING"
+    reason: str
+
+    def text(self) -> str:
+        return f"no notifications ({self.reason}): new work is found by polling"

@@ -1,0 +1,1 @@
+"""The store: statements, the programs made of them, and the two drivers that run programs on PostgreSQL and SQLite."""

@@ -1,0 +1,109 @@
+"""From a URL to a store: the one place that knows both dialects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from outlast.domain.errors import Invalid
+from outlast.store.protocol import Store
+
+if TYPE_CHECKING:
+    from outlast.store.migrate import Migration
+
+EXAMPLES = "sqlite:///jobs.db (relative), sqlite:////var/lib/jobs.db (absolute) or postgresql://host/database"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a store is. `shown` has no password and no parameters."""
+
+    dialect: str
+    target: str
+    shown: str
+
+
+def parse(url: str) -> Address:
+    """The address in a store URL; Invalid for anything else."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise Invalid(f"A store is named by a URL such as {EXAMPLES}.")
+    if scheme == "sqlite":
+        host, slash, path = rest.partition("/")
+        if host or not slash or not path or "?" in path:
+            raise Invalid(
+                "A SQLite store is written sqlite:///relative/path or, with four slashes, sqlite:////absolute/path."
+            )
+        return Address("sqlite", unquote(path), f"sqlite:///{path}")
+    if scheme in ("postgresql", "postgres"):
+        try:
+            parts = urlsplit(url)
+            where = parts.hostname or "localhost"
+            port = f":{parts.port}" if parts.port else ""
+        except ValueError:
+            where, port, parts = "...", "", urlsplit("postgresql://")
+        return Address("postgresql", url, f"postgresql://{where}{port}{parts.path}")
+    raise Invalid(f"Stores of the kind {scheme!r} are not known. A store is named by a URL such as {EXAMPLES}.")
+
+
+def open_store(url: str, *, worker: bool = False) -> Store:
+    """The store at a URL; nothing is opened before its first operation. worker: connections planned for the hot statements."""
+    address = parse(url)
+    if address.dialect == "sqlite":
+        from outlast.store.sqlite.store import SqliteStore
+
+        return SqliteStore(address.target)
+    _require_psycopg()
+    from outlast.store.postgres.session import Profile
+    from outlast.store.postgres.store import PostgresStore
+
+    return PostgresStore(address.target, profile=Profile(worker=worker))
+
+
+def pending(url: str) -> tuple[Migration, ...]:
+    """The migrations that the store at a URL lacks."""
+    address = parse(url)
+    if address.dialect == "sqlite":
+        from outlast.store.sqlite import migrating as sqlite
+
+        return sqlite.pending(address.target)
+    _require_psycopg()
+    from outlast.store.postgres import migrating as postgres
+
+    return postgres.pending(address.target)
+
+
+def migrate(url: str) -> tuple[Migration, ...]:
+    """Applies the migrations that the store at a URL lacks; what was applied."""
+    address = parse(url)
+    if address.dialect == "sqlite":
+        from outlast.store.sqlite import migrating as sqlite
+
+        return sqlite.apply(address.target)
+    _require_psycopg()
+    from outlast.store.postgres import migrating as postgres
+
+    return postgres.apply(address.target)
+
+
+def script(url: str) -> str:
+    """The schema of a dialect as SQL text."""
+    address = parse(url)
+    if address.dialect == "sqlite":
+        from outlast.store.sqlite import migrating as sqlite
+
+        return sqlite.script()
+    _require_psycopg()
+    from outlast.store.postgres import migrating as postgres
+
+    return postgres.script()
+
+
+def _require_psycopg() -> None:
+    try:
+        import psycopg
+        import psycopg_pool
+    except ImportError as error:
+        raise Invalid("PostgreSQL needs the driver: pip install 'outlast[postgres]'.") from error
+    del psycopg, psycopg_pool

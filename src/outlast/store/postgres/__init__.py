@@ -1,0 +1,1 @@
+"""PostgreSQL: dialect, drivers, migrations, notifications."""

@@ -1,0 +1,54 @@
+"""What every connection of ours is set to, and whether a pooler stands between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+
+LOCK_TIMEOUT_MS = 5_000
+CALL_LIMIT = 15.0  # seconds after which a silent connection is cut: no statement of ours takes that long
+
+_ALWAYS: Mapping[str, str] = {
+    # Plans must not depend on the statistics of a table that was empty a minute ago.
+    "plan_cache_mode": "force_custom_plan",
+    # An autocommit statement has no BEGIN that could name its isolation level.
+    "default_transaction_isolation": "read committed",
+    "lock_timeout": str(LOCK_TIMEOUT_MS),
+    "idle_in_transaction_session_timeout": "60000",
+}
+_WORKER: Mapping[str, str] = {
+    f"enable_{kind}": "off" for kind in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "material")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a store's connections are for. The hot statements of a worker want index probes whatever the statistics say."""
+
+    worker: bool = False
+
+    def settings(self, *, local: bool) -> str:
+        """One statement that sets everything, for the session or, behind a transaction pooler, for one transaction."""
+        wanted = {**_ALWAYS, **(_WORKER if self.worker else {})}
+        flag = "true" if local else "false"
+        calls = [f"set_config('{name}', '{value}', {flag})" for name, value in wanted.items()]
+        # `off` reports commits that a crash may lose; remote_apply and the like are the operator's choice.
+        calls.append(
+            f"case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', {flag}) end"
+        )
+        return f"select {', '.join(calls)}"  # noqa: S608 - constants of this module
+
+
+PID = "select pg_backend_pid()"
+
+pooled: WeakKeyDictionary[psycopg.Connection[Any] | psycopg.AsyncConnection[Any], bool] = WeakKeyDictionary()
+"""Connections that a transaction pooler may hand to another server process at each transaction."""
+
+
+def behind_pooler(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], server_pid: int) -> bool:
+    """Whether the process that answers is another than the one that the start of the session named."""
+    return connection.info.backend_pid != server_pid

@@ -1,0 +1,308 @@
+"""The store on PostgreSQL, in both colours, over pools of psycopg connections."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from outlast.domain.defaults import LEASE_POSTGRES, PATIENCE
+from outlast.domain.errors import OutlastError
+from outlast.store import migrate
+from outlast.store.drive import Tries, adrive, drive
+from outlast.store.postgres.dialect import CLOCK, SCHEMA, schema_migrations, statements
+from outlast.store.postgres.faults import fault_of
+from outlast.store.postgres.migrating import applied_sql, to_applied
+from outlast.store.postgres.notify import CHANNEL, listen
+from outlast.store.postgres.session import CALL_LIMIT, PID, Profile, behind_pooler, pooled
+from outlast.store.postgres.watchdog import cut, limited
+from outlast.store.program import Access, Operation, Repeat, Rows, Statement, T
+from outlast.store.protocol import Hints
+
+Async = psycopg.AsyncConnection[tuple[Any, ...]]
+Sync = psycopg.Connection[tuple[Any, ...]]
+BEGIN = "begin isolation level read committed"
+_NOTIFY_EVERY = 0.02
+_abandoned: list[object] = []  # pools of the process that this one was forked from: never closed here
+
+
+class PostgresStore:
+    """Runs operations on PostgreSQL. One per process; pools are made at first use, one per event loop, and anew after a fork."""
+
+    dialect = "postgresql"
+    default_lease = LEASE_POSTGRES
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        schema: str = SCHEMA,
+        profile: Profile | None = None,
+        size: int = 4,
+        now: str = CLOCK,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.conninfo = conninfo
+        self.schema = schema
+        self.profile = profile or Profile()
+        self.hints = Hints()
+        self._size = size
+        self._patience = patience
+        self._sql = statements(schema, now)
+        self._pid = os.getpid()
+        self._async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[Async]] = WeakKeyDictionary()
+        self._sync: ConnectionPool[Sync] | None = None
+        self._checked = False
+        self._lock = threading.Lock()
+        self._announced = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- async ------------------------------------------------------------------------------------------------
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Runs the operation; see `Store`."""
+        tries = Tries(operation, now=time.monotonic(), patience=self._patience)
+        while True:
+            step = _Step(operation)
+            try:
+                pool = await self._pool()
+                async with pool.connection(timeout=self._patience) as connection:
+                    if not self._checked:
+                        await self._check(connection)
+                    return await self._arun(connection, operation, step)
+            except (OutlastError, asyncio.CancelledError):
+                raise
+            except Repeat:
+                continue
+            except Exception as error:
+                pause = tries.pause(fault_of(error), now=time.monotonic(), certain=step.certain, cause=error)
+            await asyncio.sleep(pause)
+
+    async def _arun(self, connection: Async, operation: Operation[T], step: _Step) -> T:
+        async def execute(statement: Statement) -> Rows:
+            step.sent()
+            handle = asyncio.get_running_loop().call_later(CALL_LIMIT, cut, connection)
+            try:
+                cursor = await connection.execute(self._sql[statement.name], statement.params)
+                return await cursor.fetchall() if cursor.description else ()
+            finally:
+                handle.cancel()
+
+        local = pooled.get(connection, False)
+        if operation.access is not Access.TRANSACTION and not local:
+            return await adrive(operation.start(), execute)
+        await connection.execute(BEGIN)
+        try:
+            if local:
+                await connection.execute(self.profile.settings(local=True))
+            value = await adrive(operation.start(), execute)
+        except BaseException:
+            with suppress(psycopg.Error):
+                await connection.rollback()
+            raise
+        step.committing()
+        await connection.execute("commit")
+        return value
+
+    async def _pool(self) -> AsyncConnectionPool[Async]:
+        self._after_fork()
+        loop = asyncio.get_running_loop()
+        pool = self._async.get(loop)
+        if pool is None:
+            pool = AsyncConnectionPool(
+                self.conninfo,
+                connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
+                kwargs={"autocommit": True, "application_name": "outlast"},
+                min_size=0,
+                max_size=self._size,
+                open=False,
+                configure=self._aconfigure,
+                reconnect_timeout=self._patience,
+                timeout=self._patience,
+                name="outlast",
+            )
+            self._async[loop] = pool
+            await pool.open()
+        return pool
+
+    async def _aconfigure(self, connection: Async) -> None:
+        row = await (await connection.execute(PID)).fetchone()
+        if row is not None and behind_pooler(connection, row[0]):
+            connection.prepare_threshold = None
+            pooled[connection] = True
+            return
+        await connection.execute(self.profile.settings(local=False))
+
+    async def _check(self, connection: Async) -> None:
+        try:
+            rows = await (await connection.execute(applied_sql(self.schema))).fetchall()
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            rows = []
+        self._require(rows)
+
+    # -- sync -------------------------------------------------------------------------------------------------
+
+    def run_sync(self, operation: Operation[T]) -> T:
+        """Runs the operation on a blocking connection; see `Store`."""
+        tries = Tries(operation, now=time.monotonic(), patience=self._patience)
+        while True:
+            step = _Step(operation)
+            try:
+                with self._sync_pool().connection(timeout=self._patience) as connection:
+                    if not self._checked:
+                        self._check_sync(connection)
+                    return self._run(connection, operation, step)
+            except OutlastError:
+                raise
+            except Repeat:
+                continue
+            except Exception as error:
+                pause = tries.pause(fault_of(error), now=time.monotonic(), certain=step.certain, cause=error)
+            time.sleep(pause)
+
+    def _run(self, connection: Sync, operation: Operation[T], step: _Step) -> T:
+        def execute(statement: Statement) -> Rows:
+            step.sent()
+            cursor = connection.execute(self._sql[statement.name], statement.params)
+            return cursor.fetchall() if cursor.description else ()
+
+        with limited(connection):
+            local = pooled.get(connection, False)
+            if operation.access is not Access.TRANSACTION and not local:
+                return drive(operation.start(), execute)
+            connection.execute(BEGIN)
+            try:
+                if local:
+                    connection.execute(self.profile.settings(local=True))
+                value = drive(operation.start(), execute)
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+                raise
+            step.committing()
+            connection.execute("commit")
+            return value
+
+    def _sync_pool(self) -> ConnectionPool[Sync]:
+        self._after_fork()
+        with self._lock:
+            if self._sync is None:
+                self._sync = ConnectionPool(
+                    self.conninfo,
+                    connection_class=psycopg.Connection[tuple[Any, ...]],
+                    kwargs={"autocommit": True, "application_name": "outlast"},
+                    min_size=0,
+                    max_size=self._size,
+                    open=True,
+                    configure=self._configure,
+                    reconnect_timeout=self._patience,
+                    timeout=self._patience,
+                    name="outlast-sync",
+                )
+            return self._sync
+
+    def _configure(self, connection: Sync) -> None:
+        row = connection.execute(PID).fetchone()
+        if row is not None and behind_pooler(connection, row[0]):
+            connection.prepare_threshold = None
+            pooled[connection] = True
+            return
+        connection.execute(self.profile.settings(local=False))
+
+    def _check_sync(self, connection: Sync) -> None:
+        try:
+            rows = connection.execute(applied_sql(self.schema)).fetchall()
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            rows = []
+        self._require(rows)
+
+    # -- both -------------------------------------------------------------------------------------------------
+
+    def _require(self, rows: list[tuple[Any, ...]]) -> None:
+        migrate.require_migrated(schema_migrations(self.schema), to_applied(rows))
+        self._checked = True
+
+    def _after_fork(self) -> None:
+        if self._pid == os.getpid():
+            return
+        # Another thread of the parent may have held the lock at the fork; nobody will ever release it here.
+        self._lock = threading.Lock()
+        _abandoned.extend((self._sync, *self._async.values()))
+        self._sync, self._async = None, WeakKeyDictionary()
+        self._pid = os.getpid()
+
+    def reserved(self) -> PostgresStore:
+        """A store with one connection of its own, for the lease keeper."""
+        other = PostgresStore(self.conninfo, schema=self.schema, profile=self.profile, size=1, patience=self._patience)
+        other._sql = self._sql  # noqa: SLF001 - the same statements, the clock of tests included
+        return other
+
+    def announce(self, queues: tuple[str, ...]) -> None:
+        """Hints to this process at once, to others by NOTIFY in a statement of its own, at most 50 times a second."""
+        for queue in queues:
+            self.hints.send(queue)
+        now = time.monotonic()
+        if now - self._announced < _NOTIFY_EVERY:
+            return
+        self._announced = now
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            with suppress(Exception), self._sync_pool().connection(timeout=1) as connection:
+                for queue in queues:
+                    connection.execute("select pg_notify(%s, %s)", (CHANNEL, queue))
+            return
+        task = loop.create_task(self._notify(queues), name="outlast-notify")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _notify(self, queues: tuple[str, ...]) -> None:
+        with suppress(Exception):
+            pool = await self._pool()
+            async with pool.connection(timeout=1) as connection:
+                for queue in queues:
+                    await connection.execute("select pg_notify(%s, %s)", (CHANNEL, queue))
+
+    async def listen(self) -> None:
+        """Passes on what other processes announce, on a connection of its own; behind a pooler nothing comes."""
+        await listen(self.conninfo, self.hints.send)
+
+    async def close(self) -> None:
+        """Closes the pool of this loop, and the blocking one."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        pool = self._async.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close(timeout=1)
+        await asyncio.to_thread(self.close_sync)
+
+    def close_sync(self) -> None:
+        """Closes the blocking pool."""
+        with self._lock:
+            pool, self._sync = self._sync, None
+        if pool is not None and self._pid == os.getpid():
+            pool.close(timeout=1)
+
+
+class _Step:
+    """How far one try of an operation came: whether anything of it may have been committed."""
+
+    __slots__ = ("_access", "certain")
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self._access = operation.access
+        self.certain = True
+
+    def sent(self) -> None:
+        if self._access is Access.STATEMENT:
+            self.certain = False
+
+    def committing(self) -> None:
+        self.certain = False

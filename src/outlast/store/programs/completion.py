@@ -1,0 +1,212 @@
+"""What ends an attempt: finish, fail, ask (T7 to T11, J2, J3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from outlast.domain.retry import GiveUp, RetryIn, decide
+from outlast.domain.states import StoredTask
+from outlast.domain.work import Asked, Failed, Finished, Settled, TaskRef, Verdict
+from outlast.store.program import Access, Program, Statement, operation, row_of
+from outlast.store.programs.graph import JobChange, settle_children, write
+from outlast.store.programs.verdicts import EntryRow, entry_of, holds, key_of, place_of, refused, released
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a task's attempt ends for good: the task's new state, and the question to the owner where there is one."""
+
+    state: StoredTask
+    code: str
+    message: str
+    actions: tuple[str, ...]
+    detail: str | None
+    worker: str
+    consumed: bool
+
+
+@operation(Access.STATEMENT)
+def finish(results: Sequence[Finished], retention_ms: int) -> Program[list[Settled]]:
+    """Stores results and completes their tasks; what depends on them becomes runnable, the jobs move on (T7).
+
+    Each is accepted only from the holder of the current fence, before its lease ended, and not after a cancel.
+    """
+    batch = sorted(results, key=lambda r: (r.ref.tenant, r.ref.job_id, r.ref.no))
+    rows = yield Statement(
+        "finish",
+        {
+            "tenants": [r.ref.tenant for r in batch],
+            "ids": [r.ref.job_id for r in batch],
+            "nos": [r.ref.no for r in batch],
+            "fences": [r.ref.fence for r in batch],
+            "holders": [r.ref.holder for r in batch],
+            "workers": [r.worker for r in batch],
+            "bodies": [r.body for r in batch],
+            "refs": [r.resource for r in batch],
+            "retention_ms": retention_ms,
+        },
+    )
+    accepted = {(row[0], row[1], row[2]): int(row[3]) for row in rows}
+    settled: list[Settled] = []
+    for result in results:
+        ref = result.ref
+        opened = accepted.get((ref.tenant, ref.job_id, ref.no))
+        if opened is not None:
+            settled.append(Settled(Verdict.ACCEPTED, opened=opened))
+            continue
+        entry = yield from entry_of(ref)
+        settled.append(Settled((yield from refused(ref, entry, ended_as=("completed",)))))
+    return settled
+
+
+@operation(Access.STATEMENT)
+def retry(failure: Failed, delay_ms: int) -> Program[Settled]:
+    """A transient failure with budget left: the entry waits, an attempt is used (T8)."""
+    ref = failure.ref
+    rows = yield Statement(
+        "retry",
+        {**key_of(ref), "delay_ms": delay_ms, "code": failure.code, "worker": failure.worker, "detail": failure.detail},
+    )
+    if rows:
+        return Settled(Verdict.ACCEPTED, retry_in_ms=delay_ms)
+    entry = yield from entry_of(ref)
+    if released(ref, entry):
+        return Settled(Verdict.ACCEPTED, retry_in_ms=delay_ms)
+    return Settled((yield from refused(ref, entry)))
+
+
+@operation(Access.READ)
+def budget(failure: Failed, jitter: float) -> Program[RetryIn | GiveUp | Verdict]:
+    """What a failure leads to, decided on the entry, the policy in the row and the store's clock; a verdict if it is not ours any more."""
+    ref = failure.ref
+    entry = yield from entry_of(ref)
+    if entry is not None and holds(entry, ref):
+        return decision(entry, jitter, permanent=failure.permanent, retry_after_ms=failure.retry_after_ms)
+    if released(ref, entry):
+        attempt = yield Statement("attempt_of", {**place_of(ref), "fence": ref.fence})
+        if attempt:
+            return Verdict.ACCEPTED
+    return (yield from refused(ref, entry, ended_as=("needs_attention", "failed")))
+
+
+@operation(Access.TRANSACTION)
+def give_up(failure: Failed, *, window_ms: int, retention_ms: int) -> Program[Settled]:
+    """A permanent failure, or one without budget: required work needs attention, optional work fails (T9, T10)."""
+    locked = yield Statement("lock_job", {"tenant": failure.ref.tenant, "job_id": failure.ref.job_id, "owner": None})
+    entry = yield from entry_of(failure.ref)
+    if not locked or entry is None:
+        return Settled((yield from refused(failure.ref, entry, ended_as=("needs_attention", "failed"))))
+    return (
+        yield from end_attempt(
+            failure.ref, gave_up(failure, required=bool(entry.required)), window_ms=window_ms, retention_ms=retention_ms
+        )
+    )
+
+
+@operation(Access.TRANSACTION)
+def ask(question: Asked, *, window_ms: int, retention_ms: int) -> Program[Settled]:
+    """The handler asks the owner; no attempt is used (T11)."""
+    yield Statement("lock_job", {"tenant": question.ref.tenant, "job_id": question.ref.job_id, "owner": None})
+    ending = Ending(
+        "needs_attention",
+        question.code,
+        question.message,
+        question.actions,
+        question.detail,
+        question.worker,
+        consumed=False,
+    )
+    return (yield from end_attempt(question.ref, ending, window_ms=window_ms, retention_ms=retention_ms))
+
+
+def decision(entry: EntryRow, jitter: float, *, permanent: bool, retry_after_ms: int | None) -> RetryIn | GiveUp:
+    """Retry or give up, by the domain's rule on what the store holds."""
+    if permanent:
+        return GiveUp()
+    return decide(
+        consumed=True,
+        spent=entry.spent,
+        max_attempts=entry.max_attempts,
+        first_failed_at_ms=entry.first_failed_at_ms,
+        now_ms=entry.now_ms,
+        base_ms=entry.base_ms,
+        cap_ms=entry.cap_ms,
+        window_ms=entry.window_ms,
+        retry_after_ms=retry_after_ms,
+        jitter=jitter,
+    )
+
+
+def gave_up(failure: Failed, *, required: bool) -> Ending:
+    """T9 for required work, T10 for optional."""
+    return Ending(
+        "needs_attention" if required else "failed",
+        failure.code,
+        failure.message,
+        ("retry", "dismiss"),
+        failure.detail,
+        failure.worker,
+        consumed=True,
+    )
+
+
+def end_attempt(
+    ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: int, lost: bool = False
+) -> Program[Settled]:
+    """Deletes the entry under its guard and writes what follows: attempt, question, task, children, job. The job is locked."""
+    place = place_of(ref)
+    guard = "end_lost_entry" if lost else "end_entry"
+    gone = yield from row_of(Statement(guard, key_of(ref)), tuple_of)
+    if gone is None:
+        entry = yield from entry_of(ref)
+        return Settled((yield from refused(ref, entry, ended_as=("needs_attention", "failed"))))
+    spent, claimed_at = gone
+    rows = yield Statement(
+        "end_task",
+        {
+            **place,
+            "state": ending.state,
+            "fence": ref.fence,
+            "spent": spent + int(ending.consumed),
+            "code": ending.code,
+            "worker": ending.worker,
+            "started_at": claimed_at,
+        },
+    )
+    required = bool(rows[0][0])
+    yield Statement(
+        "insert_attempt",
+        {
+            **place,
+            "fence": ref.fence,
+            "number": spent + 1,
+            "worker": ending.worker,
+            "started_at": claimed_at,
+            "code": ending.code,
+            "detail": ending.detail,
+        },
+    )
+    job = JobChange(ref.tenant, ref.job_id)
+    job.moved("open", ending.state, required=required)
+    if ending.state == "needs_attention":
+        yield Statement(
+            "raise_attention",
+            {
+                **place,
+                "id": f"{ref.no}.{ref.fence}",
+                "code": ending.code,
+                "message": ending.message,
+                "actions": " ".join(dict.fromkeys((*ending.actions, "dismiss"))),
+                "window_ms": window_ms,
+            },
+        )
+    else:
+        yield from settle_children(job, ref.no, ending.state)
+    yield from write(job, retention_ms=retention_ms)
+    return Settled(Verdict.ACCEPTED, opened=job.opened, gave_up=True)
+
+
+def tuple_of(spent: int, claimed_at: int | None) -> tuple[int, int | None]:
+    """Attempts consumed before, and when the claim was made."""
+    return spent, claimed_at

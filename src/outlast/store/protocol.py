@@ -1,0 +1,84 @@
+"""What a store offers to client and worker, whatever is behind it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from outlast.store.program import Operation, T
+
+
+class Hints:
+    """Word that a queue may have work. Never authority: a lost hint costs one polling interval."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[str], None]] = []
+        self._lock = threading.Lock()
+
+    def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Calls the listener, from any thread, with a queue's name; returns what ends that."""
+        with self._lock:
+            self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def send(self, queue: str) -> None:
+        """Tells the listeners of this process."""
+        with self._lock:
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener(queue)
+
+
+class SyncRunner(Protocol):
+    """Runs operations and waits for them."""
+
+    def run_sync(self, operation: Operation[T]) -> T:
+        """The operation's value; raises the errors of the domain, with nothing written unless the error says otherwise."""
+        ...
+
+    def close_sync(self) -> None:
+        """Gives back what it holds."""
+        ...
+
+
+class Store(SyncRunner, Protocol):
+    """A store in both colours. Opens nothing before the first call; safe before fork."""
+
+    hints: Hints
+
+    @property
+    def dialect(self) -> str:
+        """postgresql or sqlite."""
+        ...
+
+    @property
+    def default_lease(self) -> float:
+        """Seconds a task is held without renewal, unless set otherwise."""
+        ...
+
+    async def run(self, operation: Operation[T]) -> T:
+        """As `run_sync`, without blocking the loop."""
+        ...
+
+    def reserved(self) -> SyncRunner:
+        """A runner of its own connection, for the lease keeper; on SQLite the writer thread, ahead of its queue."""
+        ...
+
+    def announce(self, queues: tuple[str, ...]) -> None:
+        """After a commit: a hint to the workers of this process and, where the store can, of others. Best effort, never waits."""
+        ...
+
+    async def listen(self) -> None:
+        """Passes on the hints of other processes, as long as it is not cancelled."""
+        ...
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+        ...

@@ -1,0 +1,1 @@
+"""SQLite: dialect, one writer thread, readers, migrations."""

@@ -1,0 +1,133 @@
+"""One connection to a SQLite file: how it is opened, and how it waits for locks."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from outlast.domain.errors import StoreUnavailable
+from outlast.store.program import Rows
+from outlast.store.sqlite.build import OLDEST, Build, linked
+from outlast.store.sqlite.faults import is_busy
+
+BUSY_PATIENCE = 5.0
+_PAUSE = 0.0005  # SQLite's own wait backs off to 100 ms and starves beside busy writers
+_NETWORK = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "ceph",
+        "glusterfs",
+        "afs",
+        "lustre",
+        "gfs2",
+        "ocfs2",
+        "fuse.sshfs",
+        "fuse.s3fs",
+        "davfs",
+        "fuse.glusterfs",
+    }
+)
+_MOUNTS = Path("/proc/self/mountinfo")
+
+
+class Connection:
+    """A connection in autocommit mode; `execute` waits for other processes' locks, up to 5 s."""
+
+    def __init__(self, path: str) -> None:
+        build = linked()
+        if not build.usable:
+            wanted = ".".join(map(str, OLDEST))
+            raise StoreUnavailable(f"This Python links SQLite {build}; Outlast needs {wanted} or later.")
+        refuse_network(path)
+        self.path = path
+        self.inode = -1
+        self._raw = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=BUSY_PATIENCE, cached_statements=256
+        )
+        try:
+            self._prepare(build)
+        except BaseException:
+            self._raw.close()
+            raise
+
+    def _prepare(self, build: Build) -> None:
+        mode = self._raw.execute(f"pragma journal_mode = {build.journal_mode}").fetchone()[0]
+        if self.path != ":memory:" and mode != build.journal_mode:
+            raise StoreUnavailable(
+                f"The file is in {mode} mode, which is not safe with SQLite {build}, and another program has it open. "
+                "Close that program, or use the same, fixed SQLite build everywhere."
+            )
+        self._raw.execute("pragma synchronous = full")
+        self._raw.execute("pragma busy_timeout = 0")
+        self._raw.execute("pragma temp_store = memory")
+        self.inode = inode_of(self.path)
+
+    def execute(self, sql: str, params: Mapping[str, Any] | tuple[Any, ...] = ()) -> Rows:
+        """The statement's rows. Meeting a lock it tries again every half millisecond, for 5 s."""
+        until = 0.0
+        while True:
+            try:
+                return self._raw.execute(sql, params).fetchall()
+            except sqlite3.OperationalError as error:
+                if not is_busy(error):
+                    raise
+                now = time.monotonic()
+                until = until or now + BUSY_PATIENCE
+                if now >= until:
+                    raise
+                time.sleep(_PAUSE)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; an error may have ended it."""
+        return self._raw.in_transaction
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the file at the path is another than the one that was opened."""
+        return self.path != ":memory:" and inode_of(self.path) != self.inode
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._raw.close()
+
+
+def inode_of(path: str) -> int:
+    """What tells a file from another at the same path; -1 while there is none."""
+    try:
+        return Path(path).stat().st_ino
+    except OSError:
+        return -1
+
+
+def refuse_network(path: str, mounts: Path = _MOUNTS) -> None:
+    """Raises StoreUnavailable for a file on a network file system, whose locks and syncs SQLite cannot trust."""
+    if path == ":memory:":
+        return
+    try:
+        lines = mounts.read_text("utf-8").splitlines()
+    except OSError:
+        return
+    target = str(Path(path).resolve())
+    best, kind = "", ""
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if len(fields) <= 4 or not right:
+            continue
+        mount = fields[4].replace("\\040", " ")
+        inside = target == mount or target.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best):
+            best, kind = mount, right.split(" ")[0]
+    if kind in _NETWORK:
+        raise StoreUnavailable(
+            f"The file is on a network file system ({kind}), where SQLite can lose data. Use a local disk, or PostgreSQL."
+        )

@@ -1,0 +1,139 @@
+"""The store on SQLite, in both colours: one writer thread and a few readers a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, cast
+
+from outlast.domain.defaults import LEASE_SQLITE, PATIENCE
+from outlast.domain.errors import OutlastError, StoreUnavailable
+from outlast.store import migrate
+from outlast.store.drive import Tries
+from outlast.store.program import Access, Operation, Repeat, T
+from outlast.store.protocol import Hints
+from outlast.store.sqlite.connection import Connection
+from outlast.store.sqlite.dialect import CLOCK, schema_migrations, statements
+from outlast.store.sqlite.faults import fault_of
+from outlast.store.sqlite.migrating import read_applied
+from outlast.store.sqlite.readers import Readers
+from outlast.store.sqlite.writer import CommitFailed, Writer
+
+_abandoned: list[object] = []  # threads and connections of the process that this one was forked from: never closed here
+
+
+class SqliteStore:
+    """Runs operations on one file, which any number of processes of one host may share."""
+
+    dialect = "sqlite"
+    default_lease = LEASE_SQLITE
+
+    def __init__(self, path: str, *, now: str = CLOCK, patience: float = PATIENCE) -> None:
+        self.path = path
+        self.hints = Hints()
+        self._sql = statements(now)
+        self._patience = patience
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Runs the operation in the store's threads; see `Store`."""
+        tries = Tries(operation, now=time.monotonic(), patience=self._patience)
+        while True:
+            try:
+                return cast("T", await asyncio.wrap_future(self._submit(operation)))
+            except (OutlastError, asyncio.CancelledError):
+                raise
+            except Repeat:
+                continue
+            except Exception as error:
+                pause = self._pause(tries, error)
+            await asyncio.sleep(pause)
+
+    def run_sync(self, operation: Operation[T]) -> T:
+        """Runs the operation in the store's threads and waits; see `Store`."""
+        tries = Tries(operation, now=time.monotonic(), patience=self._patience)
+        while True:
+            try:
+                return cast("T", self._submit(operation).result())
+            except OutlastError:
+                raise
+            except Repeat:
+                continue
+            except Exception as error:
+                pause = self._pause(tries, error)
+            time.sleep(pause)
+
+    def _pause(self, tries: Tries, error: Exception) -> float:
+        commit = isinstance(error, CommitFailed)
+        cause = error.__cause__ if commit and error.__cause__ is not None else error
+        return tries.pause(fault_of(cause), now=time.monotonic(), certain=not commit, cause=cause)
+
+    def _submit(self, operation: Operation[Any]) -> Future[Any]:
+        writer, readers = self._open()
+        if operation.access is Access.READ and self.path != ":memory:":
+            return readers.submit(operation)
+        return writer.submit(operation)
+
+    def _open(self) -> tuple[Writer, Readers]:
+        if self._pid != os.getpid():
+            # Another thread of the parent may have held the lock at the fork; nobody will ever release it here.
+            self._lock = threading.Lock()
+            _abandoned.append((self._writer, self._readers))
+            self._writer = self._readers = None
+            self._pid = os.getpid()
+        with self._lock:
+            if self._writer is None or self._readers is None:
+                self._writer = Writer(self._connect, self._sql)
+                self._readers = Readers(self._connect, self._sql)
+            return self._writer, self._readers
+
+    def _connect(self) -> Connection:
+        if self.path != ":memory:" and not Path(self.path).exists():
+            migrate.require_migrated(schema_migrations(), ())
+        try:
+            connection = Connection(self.path)
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable("The store's file cannot be opened. Check its path and permissions.") from error
+        try:
+            migrate.require_migrated(schema_migrations(), read_applied(connection))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def reserved(self) -> SqliteStore:
+        """This store: renewals go through its writer thread, ahead of the queue."""
+        return self
+
+    def announce(self, queues: tuple[str, ...]) -> None:
+        """Hints to this process; other processes poll."""
+        for queue in queues:
+            self.hints.send(queue)
+
+    async def listen(self) -> None:
+        """Nothing comes from other processes."""
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Ends the threads after what is queued."""
+        await asyncio.to_thread(self.close_sync)
+
+    def close_sync(self) -> None:
+        """Ends the threads after what is queued."""
+        if self._pid != os.getpid():
+            return
+        with self._lock:
+            writer, readers = self._writer, self._readers
+            self._writer = self._readers = None
+        if readers is not None:
+            readers.close()
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,155 @@
+"""What PostgreSQL does in one statement and SQLite in several: sub-programs that stand for a statement of that name.
+
+There is one writer, so that nothing can come between their statements; they share their parts with the programs that take several
+statements on both stores.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from outlast.store.drive import SubPrograms
+from outlast.store.program import Program, Rows, Statement
+from outlast.store.programs.graph import JobChange, settle_children, write
+
+_JOB = {
+    "tenants": "tenant", "owners": "owner", "keys": "key", "fingerprints": "fingerprint", "ids": "job_id", "kinds": "kind",
+    "versions": "schema_version", "labels": "label", "totals": "total", "requireds": "required", "usables": "usable_marked",
+    "reruns": "rerun_of", "roots": "effect_root", "correlations": "correlation_id", "traces": "traceparent", "inputs": "input",
+    "callers": "caller",
+}  # fmt: skip
+_TASK = {
+    "t_ids": "job_id", "t_nos": "no", "t_labels": "label", "t_handlers": "handler", "t_queues": "queue", "t_priorities": "priority",
+    "t_requireds": "required", "t_usables": "usable", "t_deps": "deps", "t_max_attempts": "max_attempts", "t_bases": "base_ms",
+    "t_caps": "cap_ms", "t_windows": "window_ms", "t_deadlines": "deadline_ms", "t_items": "item", "t_not_befores": "not_before",
+}  # fmt: skip
+_EDGE = {"e_ids": "job_id", "e_parents": "parent", "e_children": "child", "e_softs": "soft"}
+_RESULT = {
+    "tenants": "tenant", "ids": "job_id", "nos": "no", "fences": "fence", "holders": "holder", "workers": "worker", "bodies": "body",
+    "refs": "ref",
+}  # fmt: skip
+_RENEWAL = {
+    "tenants": "tenant",
+    "ids": "job_id",
+    "nos": "no",
+    "fences": "fence",
+    "holders": "holder",
+    "progress": "progress",
+}
+
+
+def _rows(params: Mapping[str, Any], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Flat arrays as one dict a row."""
+    names = tuple(columns.values())
+    return [dict(zip(names, values, strict=True)) for values in zip(*(params[c] for c in columns), strict=True)]
+
+
+def admit(params: Mapping[str, Any]) -> Program[Rows]:
+    """Admits row by row; a row for each job admitted."""
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    for task in _rows(params, _TASK):
+        tasks.setdefault(task["job_id"], []).append(task)
+    edges: dict[str, list[dict[str, Any]]] = {}
+    for edge in _rows(params, _EDGE):
+        edges.setdefault(edge["job_id"], []).append(edge)
+    admitted: list[tuple[Any, ...]] = []
+    for job in _rows(params, _JOB):
+        place = {"tenant": job["tenant"], "job_id": job["job_id"]}
+        if job["key"] is not None and not (yield Statement("admit_submission", job)):
+            continue
+        if not (yield Statement("admit_job", job)):
+            continue
+        yield Statement("admit_input", job)
+        for task in tasks.get(job["job_id"], ()):
+            yield Statement("admit_task", {**task, **place})
+        for edge in edges.get(job["job_id"], ()):
+            yield Statement("admit_edge", {**edge, **place})
+        yield Statement("open_entries", place)
+        admitted.append((job["job_id"],))
+    return admitted
+
+
+def claim(params: Mapping[str, Any]) -> Program[Rows]:
+    """Claims row by row, in the order of the claim index."""
+    found = yield Statement("claim_candidates", {**params, "handlers": json.dumps(list(params["handlers"]))})
+    claimed: list[tuple[Any, ...]] = []
+    for tenant, job_id, no in found:
+        place = {"tenant": tenant, "job_id": job_id, "no": no}
+        yield Statement("claim_one", {**place, "holder": params["holder"], "lease_ms": params["lease_ms"]})
+        claimed.extend((yield Statement("claimed_one", place)))
+    return claimed
+
+
+def renew(params: Mapping[str, Any]) -> Program[Rows]:
+    """Renews row by row."""
+    renewed: list[tuple[Any, ...]] = []
+    for row in _rows(params, _RENEWAL):
+        renewed.extend((yield Statement("renew_one", {**row, "lease_ms": params["lease_ms"]})))
+    return renewed
+
+
+def finish(params: Mapping[str, Any]) -> Program[Rows]:
+    """Stores results row by row, and writes each job once."""
+    jobs: dict[tuple[str, str], JobChange] = {}
+    accepted: list[tuple[str, str, int]] = []
+    for row in _rows(params, _RESULT):
+        tenant, job_id, no = row["tenant"], row["job_id"], row["no"]
+        place = {"tenant": tenant, "job_id": job_id, "no": no}
+        gone = yield Statement("end_entry", row)
+        if not gone:
+            continue
+        spent, claimed_at = gone[0]
+        end = {
+            **place,
+            "state": "completed",
+            "fence": row["fence"],
+            "spent": spent,
+            "code": None,
+            "worker": row["worker"],
+        }
+        ended = yield Statement("end_task", {**end, "started_at": claimed_at})
+        required, usable = ended[0]
+        yield Statement("insert_output", row)
+        job = jobs.setdefault((tenant, job_id), JobChange(tenant, job_id))
+        job.moved("open", "completed", required=bool(required))
+        if usable:
+            job.made_usable(no, row["ref"])
+        if (yield Statement("has_children", place)):
+            yield from settle_children(job, no, "completed")
+        accepted.append((tenant, job_id, no))
+    for job in jobs.values():
+        yield from write(job, retention_ms=params["retention_ms"])
+    opened = sum(job.opened for job in jobs.values())
+    return [(*key, opened) for key in accepted]
+
+
+def retry(params: Mapping[str, Any]) -> Program[Rows]:
+    """A guarded release that uses an attempt, and its row."""
+    released = yield Statement("release", {**params, "consumed": 1})
+    return (yield from _attempt(params, released))
+
+
+def retry_lost(params: Mapping[str, Any]) -> Program[Rows]:
+    """The sweep's release, and the attempt's row."""
+    released = yield Statement("release_lost", params)
+    return (yield from _attempt(params, released))
+
+
+def _attempt(params: Mapping[str, Any], released: Rows) -> Program[Rows]:
+    if not released:
+        return ()
+    spent, claimed_at, queue = released[0]
+    yield Statement("insert_attempt", {**params, "number": spent, "started_at": claimed_at})
+    return [(queue,)]
+
+
+SUBPROGRAMS: SubPrograms = {
+    "admit": admit,
+    "claim": claim,
+    "renew": renew,
+    "finish": finish,
+    "retry": retry,
+    "retry_lost": retry_lost,
+}

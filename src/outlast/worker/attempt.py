@@ -1,0 +1,188 @@
+"""One attempt, from claim to outcome: input decoded, handler run, what it returned or raised made into a value for the committer."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import traceback
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE
+from outlast.domain.errors import Invalid, NotRegistered, OutlastError
+from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason
+from outlast.domain.kinds import AnyTask, ItemTask
+from outlast.domain.model import Principal
+from outlast.domain.payload import clean
+from outlast.domain.registry import Registry
+from outlast.domain.retry import parse_retry_after
+from outlast.domain.values import MISSING, decode, encode
+from outlast.domain.work import Asked, Failed, Finished
+from outlast.observe.correlation import correlation_id
+from outlast.store.protocol import Store
+from outlast.worker.attempt_state import AttemptState
+from outlast.worker.context import Completion, Context, SyncContext
+from outlast.worker.hold import Hold
+from outlast.worker.recall import actions_of
+from outlast.worker.threads import Threads
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The handler wants to run again later."""
+
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The handler ended because it had no authority any more."""
+
+    reason: StopReason
+
+
+Outcome: TypeAlias = Finished | Failed | Asked | Snoozed | Ended
+
+_SAFE_WORDS = "The task failed and will be tried again."
+
+
+class Runner:
+    """Runs attempts of the registered tasks for one worker."""
+
+    def __init__(self, registry: Registry, store: Store, threads: Threads, *, worker: str, max_output: int) -> None:
+        self._registry = registry
+        self._store = store
+        self._threads = threads
+        self._worker = worker
+        self._max_output = max_output
+
+    async def run(self, hold: Hold) -> Outcome:
+        """Runs one attempt to its outcome; never raises, but for a cancellation from outside that finds the claim still ours."""
+        correlation_id.set(hold.claimed.correlation_id)
+        try:
+            kind, task = self._registry.resolve(hold.claimed.handler)
+            value = decode(hold.claimed.input, kind.input_type, forbid_unknown=True)
+            arguments: tuple[Any, ...] = (value,)
+            if isinstance(task, ItemTask):
+                arguments = (value, decode(hold.claimed.item or "null", task.item_type))
+        except (Invalid, NotRegistered) as error:
+            return self._failed(
+                hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True
+            )
+        state = AttemptState(hold, task, _owner(hold), self._store, self._threads, self._max_output)
+        try:
+            returned = await self._call(state, task, arguments)
+        except BaseException as error:
+            return self._classified(hold, error)
+        return self._result(state, returned)
+
+    async def _call(self, state: AttemptState, task: AnyTask[Any], arguments: tuple[Any, ...]) -> object:
+        if inspect.iscoroutinefunction(task.handler):
+            return await task.handler(Context(state), *arguments)
+        context = SyncContext(state)
+
+        def call() -> tuple[object, BaseException | None]:
+            try:
+                return task.handler(context, *arguments), None
+            except BaseException as error:
+                return None, error
+
+        value, error = await asyncio.wrap_future(self._threads.submit(call))
+        if error is not None:
+            raise error
+        return value
+
+    def _result(self, state: AttemptState, returned: object) -> Outcome:
+        hold, task = state.hold, state.task
+        if state.made is not None and returned is not state.made:
+            words = "The task made a completion and did not return it."
+            return self._failed(hold, "completion_dropped", words, None, permanent=True)
+        value = returned.value if isinstance(returned, Completion) else returned
+        try:
+            body = encode(
+                value,
+                limit=self._max_output,
+                what="result",
+                plain=task.returns is MISSING,
+                hint=task.returns,
+                code="result_invalid",
+            )
+        except Invalid as error:
+            return self._failed(hold, "result_invalid", "The task's result cannot be stored.", error, permanent=True)
+        return Finished(hold.claimed.ref, self._worker, body, state.resource)
+
+    def _classified(self, hold: Hold, error: BaseException) -> Outcome:
+        lost = hold.lost()
+        if isinstance(error, Stopped):
+            return Ended(error.reason)
+        if isinstance(error, asyncio.CancelledError) and (hold.cut or lost is not None):
+            return Ended(lost or "replaced")
+        if isinstance(error, Snooze):
+            return Snoozed(round(error.after * 1000))
+        if isinstance(error, Ask):
+            ref = hold.claimed.ref
+            return Asked(
+                ref,
+                self._worker,
+                error.code,
+                clean(error.message, limit=MAX_MESSAGE),
+                actions_of(error),
+                _detail(error),
+            )
+        if isinstance(error, Permanent | Refused):
+            return self._failed(hold, error.code, error.message, error, permanent=True)
+        if isinstance(error, Retry):
+            after = None if error.after is None else parse_retry_after(error.after, now_ms=0)
+            return self._failed(hold, error.code, error.message, error, retry_after_ms=after)
+        if isinstance(error, Failure):
+            return self._failed(hold, error.code, error.message, error)
+        if isinstance(error, OutlastError):
+            return self._failed(
+                hold,
+                error.code,
+                _SAFE_WORDS if error.retryable else error.message,
+                error,
+                permanent=not error.retryable,
+            )
+        return self._failed(hold, "error", _SAFE_WORDS, error)
+
+    def _failed(
+        self,
+        hold: Hold,
+        code: str,
+        message: str,
+        error: BaseException | None,
+        *,
+        permanent: bool = False,
+        retry_after_ms: int | None = None,
+    ) -> Failed:
+        return Failed(
+            hold.claimed.ref,
+            self._worker,
+            code,
+            clean(message, limit=MAX_MESSAGE),
+            None if error is None else _detail(error),
+            permanent,
+            retry_after_ms,
+        )
+
+
+def _owner(hold: Hold) -> Principal:
+    caller: dict[str, Any] = json.loads(hold.claimed.caller)
+    return Principal(
+        hold.claimed.ref.tenant, hold.claimed.owner, roles=caller.get("roles", ()), claims=caller.get("claims", {})
+    )
+
+
+def _detail(error: BaseException) -> str:
+    """The exception for operators: class, text and place, whatever its own methods do."""
+    try:
+        text = "".join(traceback.format_exception(error, limit=20, chain=True))
+    except BaseException:
+        try:
+            text = f"{type(error).__module__}.{type(error).__qualname__} (its text cannot be shown)"
+        except BaseException:
+            text = "an exception that cannot be shown"
+    kept = text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL // 2] + "\n[...]\n" + text[-MAX_DETAIL // 2 :]
+    return clean(kept, limit=MAX_DETAIL + 10)

@@ -1,0 +1,39 @@
+"""What one attempt carries from claim to verdict, shared by its context and the code that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from outlast.domain.defaults import MAX_REF
+from outlast.domain.kinds import AnyTask
+from outlast.domain.model import Principal
+from outlast.domain.payload import check_text
+from outlast.store.protocol import Store
+from outlast.worker.hold import Hold
+from outlast.worker.threads import Threads
+
+
+@dataclass(slots=True)
+class AttemptState:
+    """One attempt: its claim, its task, and what its handler has made so far."""
+
+    hold: Hold
+    task: AnyTask[object]
+    owner: Principal
+    store: Store
+    threads: Threads
+    max_output: int
+    made: object = None  # the Completion that has to be returned
+    resource: str | None = None
+    steps: frozenset[str] | None = None  # names of those stored before, read once and only by a replacement
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def deadline(self) -> datetime:
+        """When the attempt has to end, by the store's clock."""
+        return datetime.fromtimestamp(self.hold.claimed.deadline_at_ms / 1000, tz=UTC)
+
+    def name_resource(self, ref: str) -> None:
+        """Names what the owner can open."""
+        self.resource = check_text(ref, what="resource reference", limit=MAX_REF)

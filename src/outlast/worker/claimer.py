@@ -1,0 +1,158 @@
+"""Claims runnable tasks: one claimer a process, as many as there are free slots, queue by queue; wakes on a hint, else polls."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+
+from outlast.domain.defaults import POLL_MAX, POLL_MIN
+from outlast.domain.errors import OutcomeUnknown, OutlastError
+from outlast.domain.work import Claimed
+from outlast.observe.events import StoreTrouble
+from outlast.observe.hub import emit
+from outlast.store.programs import claims
+from outlast.store.protocol import Store
+from outlast.worker.hold import Hold
+
+BATCH = 500
+WAKE_LIMIT = 1_000
+_ORPHANS_AFTER = 2.0
+
+
+class Slots:
+    """How many tasks of each queue may run here, and how many do; one workload cannot take them all."""
+
+    def __init__(self, limits: Mapping[str, int]) -> None:
+        self.limits = dict(limits)
+        self.used = dict.fromkeys(limits, 0)
+
+    def free(self, queue: str) -> int:
+        """How many more of this queue may be claimed."""
+        return self.limits[queue] - self.used[queue]
+
+    def take(self, queue: str) -> None:
+        """One more of this queue runs."""
+        self.used[queue] += 1
+
+    def give(self, hold: Hold) -> None:
+        """One of its queue ended, or is counted no more."""
+        if not hold.slot_freed:
+            hold.slot_freed = True
+            self.used[hold.claimed.queue] -= 1
+
+
+class Claimer:
+    """The claiming loop. `started(holds)` gets what was claimed, before anything else happens."""
+
+    def __init__(
+        self,
+        store: Store,
+        slots: Slots,
+        *,
+        worker: str,
+        handlers: tuple[str, ...],
+        lease: float,
+        started: Callable[[list[Hold]], None],
+    ) -> None:
+        self._store = store
+        self._slots = slots
+        self._worker = worker
+        self._handlers = handlers
+        self._lease = lease
+        self._started = started
+        self._number = 0
+        self._wake = asyncio.Event()
+        self._interval = POLL_MIN
+        self._wake_due = 0.0
+        self._orphans: list[tuple[float, str, str]] = []  # (when, queue, holder) of claims whose commit was unknown
+        self.stopping = False
+        self.claimed_at = time.monotonic()
+
+    def hint(self) -> None:
+        """There may be work: look now."""
+        self._interval = POLL_MIN
+        self._wake.set()
+
+    def due_in(self, seconds: float) -> None:
+        """Something falls due then."""
+        self._wake_due = min(self._wake_due, time.monotonic() + seconds)
+        self._wake.set()
+
+    async def loop(self) -> None:
+        """Claims until told to stop."""
+        trouble = 0.0
+        while not self.stopping:
+            self._wake.clear()
+            try:
+                found = await self.run_once()
+                trouble = 0.0
+            except OutlastError as error:
+                trouble = min(max(trouble * 2, 0.2), 5.0)
+                pause = trouble * random.uniform(0.7, 1.3)
+                emit(StoreTrouble("claimer", error.code, pause))
+                await asyncio.sleep(pause)
+                continue
+            self.claimed_at = time.monotonic()
+            self._interval = POLL_MIN if found else min(self._interval * 1.5, POLL_MAX)
+            await self._rest(found)
+
+    async def run_once(self) -> int:
+        """Wakes what is due, and claims what the free slots can take; how many tasks were claimed."""
+        now = time.monotonic()
+        if now >= self._wake_due:
+            woken = await self._store.run(claims.wake(WAKE_LIMIT))
+            next_in = POLL_MAX if woken.next_in_ms is None else min(max(woken.next_in_ms / 1000, 0.001), POLL_MAX)
+            self._wake_due = time.monotonic() + (0.0 if woken.count == WAKE_LIMIT else next_in)
+        await self._adopt_orphans()
+        total = 0
+        for queue in self._slots.limits:
+            free = min(self._slots.free(queue), BATCH)
+            if free > 0 and not self.stopping:
+                total += await self._claim(queue, free)
+        return total
+
+    async def _claim(self, queue: str, limit: int) -> int:
+        self._number += 1
+        holder = f"{self._worker}:{self._number}"
+        sent_at = time.monotonic()
+        operation = claims.claim(queue, self._handlers, limit, holder, round(self._lease * 1000))
+        try:
+            rows = await self._store.run(operation)
+        except OutcomeUnknown:
+            # It may have been committed, or be about to be: look now, and once more when it must have ended.
+            self._orphans.extend(((0.0, queue, holder), (sent_at + _ORPHANS_AFTER, queue, holder)))
+            return 1
+        return self._take(rows, sent_at)
+
+    async def _adopt_orphans(self) -> None:
+        now = time.monotonic()
+        due = [o for o in self._orphans if o[0] <= now]
+        for orphan in due:
+            _, queue, holder = orphan
+            rows = await self._store.run(claims.claimed_by(queue, holder))
+            self._orphans.remove(orphan)
+            if rows:
+                self._orphans = [o for o in self._orphans if o[2] != holder]
+                self._take(rows, now - self._lease / 2)
+
+    def _take(self, rows: list[Claimed], sent_at: float) -> int:
+        holds = [Hold(row, sent_at=sent_at, lease=self._lease) for row in rows]
+        for hold in holds:
+            self._slots.take(hold.claimed.queue)
+        if holds:
+            self._started(holds)
+        return len(holds)
+
+    async def _rest(self, found: int) -> None:
+        """Until a hint, a free slot or the poll interval; at once when slots are left and work was found."""
+        if self.stopping or (found and any(self._slots.free(q) > 0 for q in self._slots.limits)):
+            await asyncio.sleep(0)
+            return
+        pause = min(self._interval, max(self._wake_due - time.monotonic(), 0.001)) * random.uniform(0.8, 1.0)
+        try:
+            async with asyncio.timeout(pause):
+                await self._wake.wait()
+        except TimeoutError:
+            pass

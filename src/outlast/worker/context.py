@@ -1,0 +1,152 @@
+"""What a handler gets: `Context` for `async def`, `SyncContext` for `def`. The same methods; those of SyncContext block."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+
+from outlast.domain.kinds import AnyTask, Storable
+from outlast.domain.model import Principal
+from outlast.worker.attempt_state import AttemptState
+from outlast.worker.recall import Recall, adrive_recall, ask, drive_recall, output, outputs, recall_step, store_made
+
+P = ParamSpec("P")
+T = TypeVar("T", bound=Storable)
+V = TypeVar("V", bound=Storable)
+D = TypeVar("D")
+Out_co = TypeVar("Out_co", covariant=True)
+
+_MISSING: Any = object()
+
+
+class Completion(Generic[Out_co]):
+    """What `ctx.complete` makes, for a handler to return. Made and not returned: permanent failure `completion_dropped`, nothing written."""
+
+    def __init__(self, value: Out_co, state: AttemptState) -> None:
+        self._value = value
+        self._state = state
+
+    def at(self, ref: str) -> Completion[Out_co]:
+        """The same; names the resource shown in the task list and as `usable_ref`."""
+        self._state.name_resource(ref)
+        return self
+
+    @property
+    def value(self) -> Out_co:
+        """What is stored as the task's output."""
+        return self._value
+
+
+class _Context:
+    """What both colours share; nothing of it does I/O."""
+
+    def __init__(self, state: AttemptState) -> None:
+        self._state = state
+        claimed = state.hold.claimed
+        self.job_id: str = claimed.ref.job_id
+        self.label: str = claimed.label
+        self.correlation_id: str = claimed.correlation_id
+        self.attempt: int = state.hold.attempt
+        self.fence: int = claimed.ref.fence
+        self.owner: Principal = state.owner
+        self.scheduled_for: datetime | None = None
+        self.deadline: datetime = state.deadline
+
+    def check(self) -> None:
+        """A safe boundary: raises Stopped when the job was cancelled, the lease or the deadline is over, or the worker drains. No I/O."""
+        self._state.hold.check()
+
+    def progress(self, text: str) -> None:
+        """Shown with the task; rides on the renewal, so calls cost no write. No I/O."""
+        self._state.hold.report(text)
+
+    def complete(self, value: T) -> Completion[T]:
+        """As returning `value`, for `.at(ref)`."""
+        completion = Completion(value, self._state)
+        self._state.made = completion
+        return completion
+
+
+class Context(_Context):
+    """Of an `async def`. Functions given to it are `async def`, or also `def`, which run in the worker's threads."""
+
+    @overload
+    async def step(
+        self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+    @overload
+    async def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str, fn: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """What `fn` returned, stored once under `name` in this task and reused by a replacement.
+
+        `fn` may run again if the attempt ended before it was stored.
+        """
+        found, value = await self._recall(recall_step(self._state, name, fn))
+        if found:
+            return value
+        if inspect.iscoroutinefunction(fn):
+            made = await fn(*args, **kwargs)
+        else:
+            made = await asyncio.wrap_future(self._state.threads.submit(lambda: fn(*args, **kwargs)))
+            if inspect.isawaitable(made):
+                made = await made
+        return await self._recall(store_made(self._state, name, fn, made))
+
+    @overload
+    async def output(self, task: AnyTask[D], *, label: str | None = None) -> D: ...
+    @overload
+    async def output(self, task: AnyTask[D], *, label: str | None = None, default: V) -> D | V: ...
+    async def output(self, task: AnyTask[Any], *, label: str | None = None, default: Any = _MISSING) -> Any:
+        """A parent's output; `default` if it is optional and failed. NotAParent, permanent: no parent, or several and no label."""
+        return await self._recall(output(self._state, task, label, () if default is _MISSING else (default,)))
+
+    async def outputs(self, task: AnyTask[D]) -> dict[str, D]:
+        """By label, in plan order, of the completed parents made of `task`."""
+        return cast("dict[str, D]", await self._recall(outputs(self._state, task)))
+
+    async def ask(
+        self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()
+    ) -> T:
+        """The owner's answer to this task's question `code`; without one yet, ends the attempt as Ask does, with `answer` among the actions."""
+        return cast("T", await self._recall(ask(self._state, code, message, answer, actions)))
+
+    async def _recall(self, recall: Recall[D]) -> D:
+        self.check()
+        return await adrive_recall(recall, self._state.store)
+
+
+class SyncContext(_Context):
+    """Of a `def`, which runs in a thread: the same methods, blocking; functions given to it are `def`."""
+
+    def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `fn` returned, stored once under `name` in this task and reused by a replacement.
+
+        `fn` may run again if the attempt ended before it was stored.
+        """
+        found, value = self._recall(recall_step(self._state, name, fn))
+        if found:
+            return cast("T", value)
+        return cast("T", self._recall(store_made(self._state, name, fn, fn(*args, **kwargs))))
+
+    @overload
+    def output(self, task: AnyTask[D], *, label: str | None = None) -> D: ...
+    @overload
+    def output(self, task: AnyTask[D], *, label: str | None = None, default: V) -> D | V: ...
+    def output(self, task: AnyTask[Any], *, label: str | None = None, default: Any = _MISSING) -> Any:
+        """A parent's output; `default` if it is optional and failed. NotAParent, permanent: no parent, or several and no label."""
+        return self._recall(output(self._state, task, label, () if default is _MISSING else (default,)))
+
+    def outputs(self, task: AnyTask[D]) -> dict[str, D]:
+        """By label, in plan order, of the completed parents made of `task`."""
+        return cast("dict[str, D]", self._recall(outputs(self._state, task)))
+
+    def ask(self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()) -> T:
+        """The owner's answer to this task's question `code`; without one yet, ends the attempt as Ask does, with `answer` among the actions."""
+        return cast("T", self._recall(ask(self._state, code, message, answer, actions)))
+
+    def _recall(self, recall: Recall[D]) -> D:
+        self.check()
+        return drive_recall(recall, self._state.store)

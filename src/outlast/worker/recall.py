@@ -1,0 +1,146 @@
+"""What a handler reads and stores on its way, once for both colours: generators that yield store operations and receive their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from outlast.domain.errors import Invalid, NotAParent
+from outlast.domain.failures import Ask, Stopped, StopReason
+from outlast.domain.kinds import AnyTask, parse_handler
+from outlast.domain.model import Action
+from outlast.domain.payload import check_text
+from outlast.domain.values import MISSING, decode, encode, hints
+from outlast.domain.work import ParentRow, Verdict
+from outlast.store.program import Operation
+from outlast.store.programs import steps
+from outlast.store.protocol import Store, SyncRunner
+from outlast.worker.attempt_state import AttemptState
+
+T = TypeVar("T")
+Recall: TypeAlias = Generator[Operation[Any], Any, T]
+
+MAX_STEP_NAME = 200
+_REASONS: dict[Verdict, StopReason] = {Verdict.CANCELLED: "cancelled", Verdict.STALE: "replaced"}
+
+
+class Question(Ask):
+    """An Ask whose answer the handler waits for."""
+
+    def __init__(self, code: str, message: str, *, actions: Sequence[str]) -> None:
+        super().__init__(code, message, actions=())
+        self.actions = ("answer", *actions)
+
+
+async def adrive_recall(recall: Recall[T], store: Store) -> T:
+    """Runs its operations without blocking the loop."""
+    try:
+        operation = next(recall)
+        while True:
+            operation = recall.send(await store.run(operation))
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+
+
+def drive_recall(recall: Recall[T], store: SyncRunner) -> T:
+    """Runs its operations in this thread."""
+    try:
+        operation = next(recall)
+        while True:
+            operation = recall.send(store.run_sync(operation))
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+
+
+def recall_step(state: AttemptState, name: str, fn: Callable[..., Any]) -> Recall[tuple[bool, Any]]:
+    """Whether the step is stored, and its value as the type that `fn` returns."""
+    if name.startswith("answer/"):
+        raise Invalid("The names of steps that begin with answer/ are the owner's answers.")
+    check_text(name, what="step name", limit=MAX_STEP_NAME)
+    if name in state.seen:
+        raise Invalid(f"The step {name!r} ran in this attempt already; give each its own name.")
+    state.seen.add(name)
+    ref = state.hold.claimed.ref
+    if ref.fence == 1:
+        return False, None  # nobody ran before: nothing to read
+    if state.steps is None:
+        state.steps = yield steps.step_names(ref)
+    if name not in state.steps:
+        return False, None
+    body = yield steps.step_body(ref, name)
+    return True, decode(body, hints(fn).returns)
+
+
+def store_made(state: AttemptState, name: str, fn: Callable[..., Any], made: object) -> Recall[Any]:
+    """Stores what the step made, and gives it back as a replacement would read it."""
+    made_as = hints(fn).returns
+    body = encode(
+        made,
+        limit=state.max_output,
+        what="step's output",
+        plain=made_as is MISSING,
+        hint=made_as,
+        code="result_invalid",
+    )
+    state.hold.check()
+    verdict, stored = yield steps.store_step(state.hold.claimed.ref, name, body)
+    if verdict is not Verdict.ACCEPTED:
+        reason = _REASONS.get(verdict, "replaced")
+        state.hold.lose(reason)
+        raise Stopped(reason)
+    return decode(stored, made_as)
+
+
+def output(state: AttemptState, task: AnyTask[Any], label: str | None, default: tuple[Any, ...]) -> Recall[Any]:
+    """The output of one parent made of `task`."""
+    parents = yield from _parents(state, task)
+    found = [p for p in parents if label is None or p.label == label]
+    if not found:
+        raise NotAParent(f"The task {task.name!r} is no parent of this one; name it in after=.")
+    if len(found) > 1:
+        raise NotAParent(
+            f"The task {task.name!r} is a parent of this one several times; give label=, or use outputs()."
+        )
+    (parent,) = found
+    if parent.body is None:
+        if default:
+            return default[0]
+        raise NotAParent(f"The parent {task.name!r} ended without an output; give default= for optional parents.")
+    return decode(parent.body, task.returns)
+
+
+def outputs(state: AttemptState, task: AnyTask[Any]) -> Recall[dict[str, Any]]:
+    """The outputs of all completed parents made of `task`."""
+    parents = yield from _parents(state, task)
+    return {p.label: decode(p.body, task.returns) for p in parents if p.body is not None}
+
+
+def ask(state: AttemptState, code: str, message: str, answer: object, actions: Sequence[str]) -> Recall[Any]:
+    """The owner's answer of this code, or the question."""
+    wrong = [a for a in actions if a not in ("retry", "skip")]
+    if wrong:
+        raise Invalid(
+            "The further actions of a question are 'retry' and 'skip'; 'answer' and 'dismiss' are always offered."
+        )
+    body: str | None = None
+    if state.hold.claimed.ref.fence > 1:
+        body = yield steps.answer_of(state.hold.claimed.ref, code)
+    if body is not None:
+        try:
+            return decode(body, answer, forbid_unknown=True)
+        except Invalid:
+            pass  # not what was asked for: ask again
+    raise Question(code, message, actions=actions)
+
+
+def _parents(state: AttemptState, task: AnyTask[Any]) -> Recall[list[ParentRow]]:
+    rows: list[ParentRow] = yield steps.parents_of(state.hold.claimed.ref)
+    return [row for row in rows if parse_handler(row.handler)[2] == task.name]
+
+
+def actions_of(question: Ask) -> tuple[Action, ...]:
+    """The actions that the owner is offered; `dismiss` always is."""
+    known: tuple[Action, ...] = ("retry", "answer", "skip")
+    return (*(a for a in known if a in question.actions), "dismiss")

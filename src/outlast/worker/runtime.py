@@ -1,0 +1,288 @@
+"""The worker: starts its loops, drains them on request, and ends with an error when one of them dies."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+
+from outlast.domain.defaults import GRACE, SLOTS, SWEEPS_PER_LEASE, ZOMBIES, Settings
+from outlast.domain.errors import Invalid, OutlastError
+from outlast.domain.registry import Registry
+from outlast.observe.events import AttemptStarted, LoopDied, WorkerStarted, WorkerStopping, Zombie
+from outlast.observe.hub import emit
+from outlast.store.programs import claims, status
+from outlast.store.protocol import Store
+from outlast.worker.attempt import Ended, Runner
+from outlast.worker.claimer import Claimer, Slots
+from outlast.worker.committer import Committer, Windows
+from outlast.worker.hold import Hold
+from outlast.worker.keeper import Keeper
+from outlast.worker.sweeper import Sweeper
+from outlast.worker.threads import Threads
+
+_WATCH = 0.05
+_SHORTEST_LEASE = 0.1
+
+
+class Exit(IntEnum):
+    """How a worker ended: the command's exit code."""
+
+    CLEAN = 0
+    LOOP_DIED = 70
+    ZOMBIES = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a worker runs. `queues` None: every queue that the registered tasks name, with 8 slots each. Seconds."""
+
+    queues: Mapping[str, int] | None = None
+    lease: float | None = None
+    grace: float = GRACE
+    zombies: int = ZOMBIES
+
+
+class Worker:
+    """One worker process's engine. `run` returns when it was told to stop, or when it cannot go on."""
+
+    def __init__(self, store: Store, registry: Registry, settings: Settings, options: Options | None = None) -> None:
+        options = options or Options()
+        self.id = secrets.token_hex(8)  # fresh at each start: never the name of a host or container
+        self._store = store
+        self._options = options
+        self.lease = _lease(store, settings, options)
+        queues = options.queues if options.queues is not None else dict.fromkeys(registry.queues(), SLOTS)
+        if not queues or any(n < 1 for n in queues.values()):
+            raise Invalid("A worker needs at least one queue, each with one slot or more: --queue NAME=SLOTS.")
+        self._slots = Slots(queues)
+        self._handlers = registry.handlers()
+        self._settings = settings
+        self._registry = registry
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._running: dict[asyncio.Task[None], Hold] = {}
+        self._zombies: set[asyncio.Task[None]] = set()
+        self._exit = Exit.CLEAN
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._beat = time.monotonic()
+        self.ready = False
+
+    def stop(self) -> None:
+        """Drains: no claim from now on; what does not end in the grace period is handed back. A second call does so at once."""
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+        self.ready = False
+
+    async def run(self, *, on_ready: Callable[[str], None] | None = None) -> Exit:
+        """Works until stopped. The first answer of the store is waited for, so that a worker says ready when it is."""
+        self._loop = asyncio.get_running_loop()
+        windows = Windows(round(self._settings.attention_window * 1000), round(self._settings.retention * 1000))
+        reserved = self._store.reserved()
+        self._keeper = Keeper(
+            reserved, lease=self.lease, on_death=self._died_in_thread, blocked_task=self._blocked_task
+        )
+        runner = Runner(self._registry, self._store, Threads(), worker=self.id, max_output=self._settings.max_output)
+        self._runner = runner
+        self._committer = Committer(self._store, windows, settled=self._settled)
+        self._claimer = Claimer(
+            self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started
+        )
+        sweep = min(self._settings.sweep, self.lease / SWEEPS_PER_LEASE)
+        sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.hint)
+        if not await self._reach_store():
+            return Exit.CLEAN
+        self._keeper.start()
+        unsubscribe = self._store.hints.subscribe(self._hinted)
+        loops = [
+            self._supervised("claimer", self._claimer.loop()),
+            self._supervised("committer", self._committer.loop()),
+            self._supervised("sweep", sweeper.loop()),
+            self._supervised("watch", self._watch()),
+            self._supervised("listener", self._store.listen()),
+        ]
+        self.ready = not self._stop.is_set()
+        emit(WorkerStarted(self.id, tuple(self._slots.limits)))
+        if on_ready is not None:
+            on_ready(self.id)
+        try:
+            await self._stop.wait()
+            await self._drain()
+        finally:
+            unsubscribe()
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+            self._keeper.stop()
+            if reserved is not self._store:
+                await asyncio.to_thread(reserved.close_sync)
+        return self._exit
+
+    async def _reach_store(self) -> bool:
+        pause = 0.2
+        while not self._stop.is_set():
+            try:
+                await self._store.run(status.clock())
+            except OutlastError as error:
+                if not error.retryable:
+                    raise
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._stop.wait()
+                pause = min(pause * 2, 5.0)
+            else:
+                return True
+        return False
+
+    # -- attempts ---------------------------------------------------------------------------------------------
+
+    def _started(self, holds: list[Hold]) -> None:
+        self._keeper.add(holds)
+        loop = asyncio.get_running_loop()
+        for hold in holds:
+            claimed = hold.claimed
+            emit(
+                AttemptStarted(
+                    claimed.ref.job_id,
+                    claimed.ref.no,
+                    claimed.handler,
+                    claimed.ref.fence,
+                    hold.attempt,
+                    claimed.correlation_id,
+                )
+            )
+            task = loop.create_task(self._attempt(hold), name=claimed.handler)
+            self._running[task] = hold
+            task.add_done_callback(self._ended)
+
+    async def _attempt(self, hold: Hold) -> None:
+        outcome = await self._runner.run(hold)
+        self._committer.put(hold, outcome)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        hold = self._running.pop(task, None)
+        self._zombies.discard(task)
+        if task.cancelled() or task.exception() is None:
+            if hold is not None and task.cancelled():
+                self._committer.put(hold, Ended(hold.lost() or "replaced"))
+            return
+        error = task.exception()
+        if hold is not None:
+            self._committer.put(hold, Ended("replaced"))
+        self._died("attempt", error if error is not None else RuntimeError())
+
+    def _settled(self, hold: Hold, opened: int, due_in: float | None) -> None:
+        self._keeper.remove(hold)
+        self._slots.give(hold)
+        if opened or self._slots.free(hold.claimed.queue) == 1:
+            self._claimer.hint()
+        if due_in is not None:
+            self._claimer.due_in(due_in)
+
+    async def _watch(self) -> None:
+        """Ends by force, where it can, the code of claims that are over; counts what goes on regardless."""
+        while True:
+            self._beat = time.monotonic()
+            for task, hold in tuple(self._running.items()):
+                if not hold.cut and self._over(hold):
+                    hold.cut = True
+                    task.cancel()
+                elif hold.cut and task not in self._zombies:
+                    self._count_zombie(task, hold)
+            await asyncio.sleep(_WATCH)
+
+    def _over(self, hold: Hold) -> bool:
+        # Between a cancel and the end of the lease the code may still come to a safe boundary of its own.
+        now = time.monotonic()
+        return now >= hold.lease_until or now >= hold.deadline
+
+    def _count_zombie(self, task: asyncio.Task[None], hold: Hold) -> None:
+        self._zombies.add(task)
+        self._keeper.remove(hold)
+        self._slots.give(hold)  # others may run in its place; its own writes are refused
+        limit = self._options.zombies
+        emit(Zombie(hold.claimed.handler, hold.claimed.ref.job_id, len(self._zombies), limit))
+        self._claimer.hint()
+        if len(self._zombies) >= limit:
+            self._exit = Exit.ZOMBIES
+            self.stop()
+
+    # -- stopping ---------------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        self._claimer.stopping = True
+        self._claimer.hint()
+        emit(WorkerStopping(self.id, len(self._running)))
+        until = time.monotonic() + (self._options.grace if self._exit is Exit.CLEAN else 0.0)
+        while self._busy() and time.monotonic() < until and not self._hurry.is_set():
+            await asyncio.sleep(0.02)
+        left = [hold for hold in self._running.values() if hold.lost() is None]
+        for hold in left:
+            hold.lose("drained")
+            self._keeper.remove(hold)
+        for task in tuple(self._running):
+            task.cancel()
+        await self._hand_back(left)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                while not self._committer.idle:
+                    await asyncio.sleep(0.01)
+
+    def _busy(self) -> bool:
+        live = any(task not in self._zombies for task in self._running)
+        return live or not self._committer.idle
+
+    async def _hand_back(self, holds: list[Hold]) -> None:
+        with suppress(TimeoutError, OutlastError):
+            async with asyncio.timeout(1.0):
+                for hold in holds:
+                    await self._store.run(claims.hand_back(hold.claimed.ref))
+
+    # -- supervision ------------------------------------------------------------------------------------------
+
+    def _supervised(self, name: str, loop: Awaitable[None]) -> asyncio.Task[None]:
+        async def run() -> None:
+            try:
+                await loop
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                self._died(name, error)
+
+        return asyncio.create_task(run(), name=f"outlast-{name}")
+
+    def _died(self, name: str, error: BaseException) -> None:
+        emit(LoopDied(name, f"{type(error).__name__}: {error}"))
+        self._exit = Exit.LOOP_DIED
+        self._hurry.set()
+        self.stop()
+
+    def _died_in_thread(self, name: str, error: BaseException) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._died, name, error)
+
+    def _hinted(self, queue: str) -> None:
+        if self._loop is not None and (queue in self._slots.limits or queue == "*"):
+            with suppress(RuntimeError):  # the loop is closed: nobody needs the hint
+                self._loop.call_soon_threadsafe(self._claimer.hint)
+
+    def _blocked_task(self) -> tuple[float, str]:
+        silent = time.monotonic() - self._beat
+        task = asyncio.current_task(self._loop) if self._loop is not None and silent > _WATCH else None
+        return silent, task.get_name() if task is not None else "something outside tasks"
+
+
+def _lease(store: Store, settings: Settings, options: Options) -> float:
+    lease = options.lease if options.lease is not None else settings.lease
+    if lease is None:
+        lease = store.default_lease
+    if lease < _SHORTEST_LEASE:
+        raise Invalid(
+            f"The lease ({lease} s) is too short; {_SHORTEST_LEASE} s is the least that can be renewed in time."
+        )
+    return lease

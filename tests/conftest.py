@@ -1,0 +1,33 @@
+"""Fixtures that every part of the suite shares: real servers, started when a test first asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from servers.postgres import PostgresServer, available_servers
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what asks for Debian's PostgreSQL, so that `-m "not debian"` leaves it out."""
+    for item in items:
+        if "postgres_15" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.debian)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The PostgreSQL that most tests use: the wheel's, one for each test process."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_15() -> Iterator[PostgresServer]:
+    """Debian's PostgreSQL 15, the oldest that is supported; skips where it is not installed."""
+    places = dict(available_servers())
+    if "debian-15" not in places:
+        pytest.skip("NOT TESTED ON POSTGRESQL 15: Debian's postgresql-15 is not installed (apt-get install it)")
+    with PostgresServer(places["debian-15"]) as server:
+        yield server

@@ -26,8 +26,8 @@ from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Sno
 from outlast.domain.kinds import AnyTask, ItemTask, Kind, Plan, PlannedTask, Task, TaskOptions
 from outlast.domain.model import (
     Action,
-    Attention,
     AttemptView,
+    Attention,
     Handle,
     JobView,
     Outcome,

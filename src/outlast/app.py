@@ -29,19 +29,15 @@ class TaskDecorator(Protocol):
     @overload
     def __call__(
         self,
-        fn: Callable[[Context, In], Coroutine[Any, Any, Completion[Out]]]
-        | Callable[[SyncContext, In], Completion[Out]],
+        fn: Callable[[Context, In], Coroutine[Any, Any, Completion[Out]]] | Callable[[SyncContext, In], Completion[Out]],
         /,
     ) -> Task[In, Out]: ...
     @overload
-    def __call__(
-        self, fn: Callable[[Context, In], Coroutine[Any, Any, Out]] | Callable[[SyncContext, In], Out], /
-    ) -> Task[In, Out]: ...
+    def __call__(self, fn: Callable[[Context, In], Coroutine[Any, Any, Out]] | Callable[[SyncContext, In], Out], /) -> Task[In, Out]: ...
     @overload
     def __call__(
         self,
-        fn: Callable[[Context, In, Item], Coroutine[Any, Any, Completion[Out]]]
-        | Callable[[SyncContext, In, Item], Completion[Out]],
+        fn: Callable[[Context, In, Item], Coroutine[Any, Any, Completion[Out]]] | Callable[[SyncContext, In, Item], Completion[Out]],
         /,
     ) -> ItemTask[In, Item, Out]: ...
     @overload
@@ -110,9 +106,7 @@ class Outlast(Client):
         def register(fn: Callable[[Plan[In], In], None]) -> Kind[In]:
             said = hints(fn)
             if inspect.iscoroutinefunction(fn) or _count(fn) != _WITH_INPUT:
-                raise Invalid(
-                    f"The function of a kind is a plain def with two parameters, plan and input ({_where(fn)})."
-                )
+                raise Invalid(f"The function of a kind is a plain def with two parameters, plan and input ({_where(fn)}).")
             kind = Kind[In](
                 name,
                 version=version,
@@ -138,9 +132,7 @@ class _Decorator:
         self._name = name
         self._options: TaskOptions = options or {}
 
-    def __call__(
-        self, fn: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Unpack[TaskOptions]
-    ) -> Any:
+    def __call__(self, fn: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Unpack[TaskOptions]) -> Any:
         if fn is None:
             return _Decorator(self._registry, name or self._name, {**self._options, **options})
         return self._register(fn)
@@ -149,15 +141,11 @@ class _Decorator:
         said = hints(fn)
         name = self._name or fn.__name__
         if _count(fn) not in (_WITH_INPUT, _WITH_ITEM):
-            raise Invalid(
-                f"A task takes the context and the job's input, and for plan.each the item as third ({_where(fn)})."
-            )
+            raise Invalid(f"A task takes the context and the job's input, and for plan.each the item as third ({_where(fn)}).")
         wanted = Context if inspect.iscoroutinefunction(fn) else SyncContext
         first = said.parameter(0)
         if first is not MISSING and first is not wanted:
-            raise Invalid(
-                f"The first parameter of {_where(fn)} must be a {wanted.__name__}: async def takes Context, def SyncContext."
-            )
+            raise Invalid(f"The first parameter of {_where(fn)} must be a {wanted.__name__}: async def takes Context, def SyncContext.")
         input_type = _annotation(fn, said, 1, "input")
         check_hint(said.returns, what=f"result of {_where(fn)}")
         task: Task[Any, Any] | ItemTask[Any, Any, Any]
@@ -179,9 +167,7 @@ class _Decorator:
 def _annotation(fn: Callable[..., Any], said: Hints, place: int, what: str) -> object:
     hint = said.parameter(place)
     if hint is MISSING:
-        raise Invalid(
-            f"The {what} of {_where(fn)} needs a type: a dataclass, msgspec Struct, pydantic model or TypedDict."
-        )
+        raise Invalid(f"The {what} of {_where(fn)} needs a type: a dataclass, msgspec Struct, pydantic model or TypedDict.")
     check_hint(hint, what=f"{what} of {_where(fn)}")
     return hint
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
@@ -45,10 +45,7 @@ class Client:
 
     async def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
         """All or none, in one transaction; handles in order."""
-        prepared = [
-            calls.prepare(self._app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before)
-            for s in submissions
-        ]
+        prepared = [calls.prepare(self._app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before) for s in submissions]
         return await self._admit(calls.submit_many(self._app, prepared), prepared)
 
     async def get(self, job_id: str, *, principal: Principal) -> JobView:
@@ -65,31 +62,25 @@ class Client:
         cursor: str | None = None,
     ) -> Page[JobView]:
         """The principal's own jobs, newest first."""
-        return await self._drive(
-            calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor)
-        )
+        return await self._drive(calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor))
 
     async def tasks(self, job_id: str, *, principal: Principal) -> tuple[TaskView, ...]:
         """The job's tasks in plan order."""
-        return await self._drive(calls.tasks(self._app, job_id, principal))
+        return await self._drive(calls.tasks(job_id, principal))
 
     @overload
     async def result(self, job_id: str, *, principal: Principal) -> object: ...
     @overload
     async def result(self, job_id: str, task: AnyTask[D], *, principal: Principal, label: str | None = None) -> D: ...
-    async def result(
-        self, job_id: str, task: AnyTask[Any] | None = None, *, principal: Principal, label: str | None = None
-    ) -> Any:
+    async def result(self, job_id: str, task: AnyTask[Any] | None = None, *, principal: Principal, label: str | None = None) -> Any:
         """A task's output; without `task`, as JSON, that of the task which made the job usable. Raises NotReady before there is one."""
         return await self._drive(calls.result(self._app, job_id, task, principal, label))
 
     async def recovery(self, job_id: str, *, principal: Principal) -> Recovery:
         """What happened to the job so far and what is next; for its owner only."""
-        return await self._drive(calls.recovery(self._app, job_id, principal))
+        return await self._drive(calls.recovery(job_id, principal))
 
-    async def wait(
-        self, job_id: str, *, principal: Principal, timeout: float, until: Literal["usable", "final"] = "final"
-    ) -> JobView:
+    async def wait(self, job_id: str, *, principal: Principal, timeout: float, until: Literal["usable", "final"] = "final") -> JobView:
         """The job when it is so, or as it stands after `timeout` seconds."""
         return await self._drive(calls.wait(self._app, job_id, principal, timeout, until))
 
@@ -97,13 +88,9 @@ class Client:
         """Nothing of the job is written after it. A repeat succeeds. Raises AlreadyCompleted, StaleVersion."""
         return await self._drive(calls.cancel(self._app, job_id, principal, version))
 
-    async def act(
-        self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None
-    ) -> JobView:
+    async def act(self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None) -> JobView:
         """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input."""
-        return await self._drive(
-            calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input)
-        )
+        return await self._drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
 
     async def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:
         """A new job of the same request that names the old one; the same key gives the same new job. Conflict: not final."""
@@ -115,7 +102,7 @@ class Client:
         """Gives the connections back. The next call opens new ones."""
         await self.store.close()
 
-    async def _admit(self, call: Call[T], prepared: list[Admission]) -> T:
+    async def _admit(self, call: Call[T], prepared: Sequence[Admission]) -> T:
         value = await self._drive(call)
         self.store.announce(calls.queues_of(prepared))
         return value
@@ -124,7 +111,7 @@ class Client:
         try:
             wanted = next(call)
             while True:
-                if isinstance(wanted, float):
+                if isinstance(wanted, int | float):
                     await asyncio.sleep(wanted)
                     wanted = call.send(None)
                 else:

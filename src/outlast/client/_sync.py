@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
@@ -34,9 +34,7 @@ class SyncClient:
         """The store that the calls run on."""
         return self._store()
 
-    def submit(
-        self, kind: Kind[In], input: In, *, owner: Principal, key: str | None = None, not_before: datetime | None = None
-    ) -> Handle:
+    def submit(self, kind: Kind[In], input: In, *, owner: Principal, key: str | None = None, not_before: datetime | None = None) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
         Raises, nothing written: Invalid, KeyReused, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the same key).
@@ -47,10 +45,7 @@ class SyncClient:
 
     def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
         """All or none, in one transaction; handles in order."""
-        prepared = [
-            calls.prepare(self._app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before)
-            for s in submissions
-        ]
+        prepared = [calls.prepare(self._app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before) for s in submissions]
         return self._admit(calls.submit_many(self._app, prepared), prepared)
 
     def get(self, job_id: str, *, principal: Principal) -> JobView:
@@ -71,25 +66,21 @@ class SyncClient:
 
     def tasks(self, job_id: str, *, principal: Principal) -> tuple[TaskView, ...]:
         """The job's tasks in plan order."""
-        return self._drive(calls.tasks(self._app, job_id, principal))
+        return self._drive(calls.tasks(job_id, principal))
 
     @overload
     def result(self, job_id: str, *, principal: Principal) -> object: ...
     @overload
     def result(self, job_id: str, task: AnyTask[D], *, principal: Principal, label: str | None = None) -> D: ...
-    def result(
-        self, job_id: str, task: AnyTask[Any] | None = None, *, principal: Principal, label: str | None = None
-    ) -> Any:
+    def result(self, job_id: str, task: AnyTask[Any] | None = None, *, principal: Principal, label: str | None = None) -> Any:
         """A task's output; without `task`, as JSON, that of the task which made the job usable. Raises NotReady before there is one."""
         return self._drive(calls.result(self._app, job_id, task, principal, label))
 
     def recovery(self, job_id: str, *, principal: Principal) -> Recovery:
         """What happened to the job so far and what is next; for its owner only."""
-        return self._drive(calls.recovery(self._app, job_id, principal))
+        return self._drive(calls.recovery(job_id, principal))
 
-    def wait(
-        self, job_id: str, *, principal: Principal, timeout: float, until: Literal["usable", "final"] = "final"
-    ) -> JobView:
+    def wait(self, job_id: str, *, principal: Principal, timeout: float, until: Literal["usable", "final"] = "final") -> JobView:
         """The job when it is so, or as it stands after `timeout` seconds."""
         return self._drive(calls.wait(self._app, job_id, principal, timeout, until))
 
@@ -97,9 +88,7 @@ class SyncClient:
         """Nothing of the job is written after it. A repeat succeeds. Raises AlreadyCompleted, StaleVersion."""
         return self._drive(calls.cancel(self._app, job_id, principal, version))
 
-    def act(
-        self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None
-    ) -> JobView:
+    def act(self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None) -> JobView:
         """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input."""
         return self._drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
 
@@ -113,7 +102,7 @@ class SyncClient:
         """Gives the connections back. The next call opens new ones."""
         self.store.close_sync()
 
-    def _admit(self, call: Call[T], prepared: list[Admission]) -> T:
+    def _admit(self, call: Call[T], prepared: Sequence[Admission]) -> T:
         value = self._drive(call)
         self.store.announce(calls.queues_of(prepared))
         return value
@@ -122,7 +111,7 @@ class SyncClient:
         try:
             wanted = next(call)
             while True:
-                if isinstance(wanted, float):
+                if isinstance(wanted, int | float):
                     time.sleep(wanted)
                     wanted = call.send(None)
                 else:

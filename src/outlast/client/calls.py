@@ -33,7 +33,7 @@ from outlast.domain.payload import JSON, canonical, check_key, dump, parse
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode, encode
-from outlast.domain.work import Admission, Admitted, Control, Filter, JobRow, KeyTaken, RerunSource
+from outlast.domain.work import Admission, Admitted, Control, Filter, JobRow, KeyTaken, OutputRow, RecoveryRows, RerunSource
 from outlast.observe.correlation import correlation_id
 from outlast.store.program import Operation
 from outlast.store.programs import admission, control, rerun, status
@@ -70,9 +70,7 @@ class Submission:
     not_before: datetime | None = None
 
 
-def prepare(
-    app: Application, kind: Kind[Any], value: Any, *, owner: Principal, key: str | None, not_before: datetime | None
-) -> Admission:
+def prepare(app: Application, kind: Kind[Any], value: Any, *, owner: Principal, key: str | None, not_before: datetime | None) -> Admission:
     """The admission of a submit: everything is checked here, before the store is asked."""
     if not isinstance(owner, Principal):
         raise Invalid("owner= takes a Principal: whose job it is.")
@@ -111,9 +109,7 @@ def _due(not_before: datetime | None) -> int | None:
     if not_before is None:
         return None
     if not isinstance(not_before, datetime) or not_before.utcoffset() is None:
-        raise Invalid(
-            "not_before must be a datetime with a time zone, for example datetime.now(UTC) + timedelta(hours=1)."
-        )
+        raise Invalid("not_before must be a datetime with a time zone, for example datetime.now(UTC) + timedelta(hours=1).")
     return max(0, round(not_before.timestamp() * 1000))
 
 
@@ -182,26 +178,24 @@ def _handle(app: Application, prepared: Admission, result: Admitted) -> Call[Han
     return Handle(result.job_id, views.url(app.base_url, result.job_id), state, result.replayed)
 
 
-def _found(app: Application, job_id: str, principal: Principal, deed: Deed) -> Call[JobRow]:
+def _found(job_id: str, principal: Principal, deed: Deed) -> Call[JobRow]:
     """The job, if this principal may do this with it; NotFound or Forbidden otherwise."""
-    scope = scope_of(principal, deed)
-    row: JobRow | None = (yield status.job(scope, job_id)) if is_job_id(job_id) else None
+    row: JobRow | None = (yield status.job(scope_of(principal, deed), job_id)) if is_job_id(job_id) else None
     if row is None:
-        yield from _refuse(principal, job_id)
-    assert row is not None  # noqa: S101 - _refuse raised
+        raise (yield from _refusal(principal, job_id))
     return row
 
 
-def _refuse(principal: Principal, job_id: str) -> Call[None]:
+def _refusal(principal: Principal, job_id: str) -> Call[OutlastError]:
     """Forbidden for who may read the job, NotFound for all others."""
     if is_job_id(job_id) and (yield status.job(reading_scope(principal), job_id)) is not None:
-        raise Forbidden("You may see this job, but not do this with it.")
-    raise NotFound("There is no such job.")
+        return Forbidden("You may see this job, but not do this with it.")
+    return NotFound("There is no such job.")
 
 
 def get(app: Application, job_id: str, principal: Principal) -> Call[JobView]:
     """One job."""
-    return views.job(app.base_url, app.registry, (yield from _found(app, job_id, principal, "read")))
+    return views.job(app.base_url, app.registry, (yield from _found(job_id, principal, "read")))
 
 
 def list_jobs(
@@ -222,7 +216,7 @@ def list_jobs(
     return Page(items, None if following is None else cursors.write(following, bound))
 
 
-def tasks(app: Application, job_id: str, principal: Principal) -> Call[tuple[TaskView, ...]]:
+def tasks(job_id: str, principal: Principal) -> Call[tuple[TaskView, ...]]:
     """The tasks of a job in plan order."""
     rows = (yield status.tasks(scope_of(principal, "read"), job_id)) if is_job_id(job_id) else None
     if rows is None:
@@ -230,13 +224,13 @@ def tasks(app: Application, job_id: str, principal: Principal) -> Call[tuple[Tas
     return tuple(views.task(row) for row in rows)
 
 
-def result(
-    app: Application, job_id: str, task: AnyTask[Any] | None, principal: Principal, label: str | None
-) -> Call[Any]:
+def result(app: Application, job_id: str, task: AnyTask[Any] | None, principal: Principal, label: str | None) -> Call[Any]:
     """A task's output as the type that it returned, or as JSON that of the task which made the job usable."""
     scope = scope_of(principal, "result")
     if not is_job_id(job_id):
         raise NotFound("There is no such job.")
+    found: JobRow | None
+    outputs: list[OutputRow]
     if task is None:
         found, output = yield status.usable_output(scope, job_id)
         outputs = [] if output is None else [output]
@@ -250,17 +244,19 @@ def result(
         if found is not None and not outputs:
             raise Invalid("There is no such label in this job's plan.")
     if found is None:
-        yield from _refuse(principal, job_id)
+        raise (yield from _refusal(principal, job_id))
     if not outputs or outputs[0].body is None:
         raise NotReady("There is no result yet.", job=views.job(app.base_url, app.registry, found))
     return decode(outputs[0].body, object if task is None else task.returns)
 
 
-def recovery(app: Application, job_id: str, principal: Principal) -> Call[Recovery]:
+def recovery(job_id: str, principal: Principal) -> Call[Recovery]:
     """A job's past and what is next, for its owner."""
-    found = (yield status.recovery(scope_of(principal, "recovery"), job_id)) if is_job_id(job_id) else None
+    found: tuple[JobRow, RecoveryRows] | None = None
+    if is_job_id(job_id):
+        found = yield status.recovery(scope_of(principal, "recovery"), job_id)
     if found is None:
-        yield from _refuse(principal, job_id)
+        raise (yield from _refusal(principal, job_id))
     return views.recovery(*found)
 
 
@@ -271,11 +267,9 @@ def cancel(app: Application, job_id: str, principal: Principal, version: int | N
     scope = scope_of(principal, "cancel")
     if not is_job_id(job_id):
         raise NotFound("There is no such job.")
-    did: Control = yield control.cancel(
-        scope, job_id, version=version, actor=principal.subject, retention_ms=app.retention_ms
-    )
+    did: Control = yield control.cancel(scope, job_id, version=version, actor=principal.subject, retention_ms=app.retention_ms)
     if did is Control.NOT_FOUND:
-        yield from _refuse(principal, job_id)
+        raise (yield from _refusal(principal, job_id))
     view = yield from get(app, job_id, principal)
     if did is Control.ALREADY_COMPLETED:
         raise AlreadyCompleted("The job had completed before.", job=view)
@@ -284,9 +278,7 @@ def cancel(app: Application, job_id: str, principal: Principal, version: int | N
     return view
 
 
-def act(
-    app: Application, job_id: str, attention_id: str, *, action: Action, principal: Principal, given: Any
-) -> Call[JobView]:
+def act(app: Application, job_id: str, attention_id: str, *, action: Action, principal: Principal, given: Any) -> Call[JobView]:
     """Takes the owner's decision; a repeat of the same succeeds."""
     if action not in _ACTIONS:
         raise Invalid(f"action is one of {', '.join(_ACTIONS)}.", code="not_offered")
@@ -297,9 +289,7 @@ def act(
         raise Invalid("Only the action 'answer' takes an input.")
     if not is_job_id(job_id):
         raise NotFound("There is no such job.")
-    digest = hashlib.sha256(
-        f"{action}\n{canonical(parse(answer, limit=app.settings.max_input)) if answer else ''}".encode()
-    )
+    digest = hashlib.sha256(f"{action}\n{canonical(parse(answer, limit=app.settings.max_input)) if answer else ''}".encode())
     scope = scope_of(principal, "retry" if action == "retry" else "decide")
     did: Control = yield control.act(
         scope,
@@ -312,14 +302,12 @@ def act(
         retention_ms=app.retention_ms,
     )
     if did is Control.NOT_FOUND:
-        yield from _refuse(principal, job_id)
+        raise (yield from _refusal(principal, job_id))
     if did is Control.NOT_OFFERED:
         raise Invalid("This action is not offered. The job's attention names those that are.", code="not_offered")
     view = yield from get(app, job_id, principal)
     if did is Control.SUPERSEDED:
-        raise Conflict(
-            "This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded"
-        )
+        raise Conflict("This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded")
     return view
 
 
@@ -328,8 +316,7 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
     scope = scope_of(principal, "rerun")
     source: RerunSource | None = (yield status.rerun_source(scope, job_id)) if is_job_id(job_id) else None
     if source is None:
-        yield from _refuse(principal, job_id)
-    assert source is not None  # noqa: S101 - _refuse raised
+        raise (yield from _refusal(principal, job_id))
     if source.state not in FINAL_JOBS:
         view = yield from get(app, job_id, principal)
         raise Conflict(
@@ -359,9 +346,7 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
     return (yield from _handle(app, prepared, admitted))
 
 
-def wait(
-    app: Application, job_id: str, principal: Principal, timeout: float, until: Literal["usable", "final"]
-) -> Call[JobView]:
+def wait(app: Application, job_id: str, principal: Principal, timeout: float, until: Literal["usable", "final"]) -> Call[JobView]:
     """The job when it is so, or as it stands after the time."""
     if until not in ("usable", "final"):
         raise Invalid("until is 'usable' or 'final'.")
@@ -379,6 +364,3 @@ def wait(
 def queues_of(prepared: Iterable[Admission]) -> tuple[str, ...]:
     """The queues in which an admission may have made work."""
     return tuple(sorted({task.queue for job in prepared for task in job.tasks if not task.parents}))
-
-
-__all__ = ["Application", "Call", "OutlastError", "Submission"]

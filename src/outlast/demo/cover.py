@@ -35,7 +35,7 @@ def draw_cover(title: str, subtitle: str = "") -> bytes:
     ImportError, with what to install, if Pillow is missing.
     """
     try:
-        from PIL import Image, ImageDraw  # noqa: PLC0415
+        from PIL import Image, ImageDraw
     except ImportError as error:
         raise ImportError("Drawing a cover needs Pillow: install outlast[demo].") from error
     # The rings are drawn twice as large and shrunk, which smooths them: Pillow draws its lines with jagged edges.
@@ -64,7 +64,7 @@ def _draw_rings(canvas: ImageDraw, *, seed: str, room: float) -> None:
     `room` is the largest radius.
     """
     # Seeded by the title: every book its own rings, every run the same. PYTHONHASHSEED does not touch a str seed.
-    dice = random.Random(seed)  # noqa: S311 - a drawing
+    dice = random.Random(seed)
     radius, phase = 46.0, dice.uniform(0, math.tau)
     while radius < room:
         is_lit = dice.random() < _LIT
@@ -123,6 +123,6 @@ def _draw_lines(canvas: ImageDraw, lines: list[str], *, top: int, size: int, fil
 
 def _font(size: int) -> _Font:
     """Pillow's own font, which is the same on every machine, unlike those installed."""
-    from PIL import ImageFont  # noqa: PLC0415
+    from PIL import ImageFont
 
     return ImageFont.load_default(size)

@@ -131,9 +131,7 @@ def _cover_items(cover: bytes | None) -> list[_Item]:
         name, media_type = "cover.jpg", "image/jpeg"
     else:
         raise ValueError("The cover is neither a PNG nor a JPEG image.")
-    page = _page(
-        "Cover", f'<div epub:type="cover"><img src="{name}" alt="The cover of the book"/></div>', body_class="cover"
-    )
+    page = _page("Cover", f'<div epub:type="cover"><img src="{name}" alt="The cover of the book"/></div>', body_class="cover")
     return [
         _Item("cover-image", name, media_type, cover, "cover-image"),
         _Item("cover", "cover.xhtml", _XHTML, page, in_spine=True),
@@ -172,10 +170,7 @@ def _nav(chapters: Sequence[Chapter], *, has_index: bool) -> bytes:
         lines.append(f'<li><a href="{name}">{chapter.number}. {text(chapter.title)}</a>')
         if chapter.sections:
             lines.append("<ol>")
-            lines += [
-                f'<li><a href="{name}#{section_id(section)}">{title_html(section)}</a></li>'
-                for section in chapter.sections
-            ]
+            lines += [f'<li><a href="{name}#{section_id(section)}">{title_html(section)}</a></li>' for section in chapter.sections]
             lines.append("</ol>")
         lines.append("</li>")
     if has_index:

@@ -248,9 +248,7 @@ def _is_signature(lines: Sequence[str]) -> bool:
 
 def _indented(lines: list[str]) -> Block:
     first = lines[0]
-    is_term = (
-        len(lines) > 1 and first.startswith('"') and first.endswith('"') and _indent(lines[1]) and _is_prose(lines[1:])
-    )
+    is_term = len(lines) > 1 and first.startswith('"') and first.endswith('"') and _indent(lines[1]) and _is_prose(lines[1:])
     opens_block = first.startswith("+-") or _ITEM.match(first) or _ASIDE.match(first) or _VERSION.match(first)
     if is_term or opens_block or _is_prose(lines):
         return Quote(tuple(_blocks(lines)))

@@ -94,11 +94,7 @@ def _notes(notes: Iterable[Note], citations: _Citations, level: int) -> str:
     for note in notes:
         place = citations.shown[note.number]
         body = _blocks(note.body, citations, level)
-        back = (
-            f' <a class="back" href="#{citations.anchor}-cite-{place}">back</a>'
-            if note.number in citations.cited
-            else ""
-        )
+        back = f' <a class="back" href="#{citations.anchor}-cite-{place}">back</a>' if note.number in citations.cited else ""
         lines.append(f'<li id="{citations.anchor}-note-{place}">{body}{back}</li>')
     return "\n".join([*lines, "</ol>"])
 
@@ -139,18 +135,14 @@ def _block(block: Block, citations: _Citations, level: int) -> str:
         case Quote():
             inner = _blocks(block.body, citations, level)
             # A table or list in an indent is one for the text builder's sake only.
-            return (
-                inner if isinstance(block.body[0], Table | Items | Aside) else f"<blockquote>\n{inner}\n</blockquote>"
-            )
+            return inner if isinstance(block.body[0], Table | Items | Aside) else f"<blockquote>\n{inner}\n</blockquote>"
         case _:
             assert_never(block)
 
 
 def _paragraph(line: str, citations: _Citations) -> str:
     if match := _VERSION.match(line):
-        return (
-            f'<p class="version"><em>{_inline(match[0], citations)}</em>{_inline(line[match.end() :], citations)}</p>'
-        )
+        return f'<p class="version"><em>{_inline(match[0], citations)}</em>{_inline(line[match.end() :], citations)}</p>'
     return f"<p>{_inline(line, citations)}</p>"
 
 
@@ -169,9 +161,7 @@ def _items(block: Items, citations: _Citations, level: int) -> str:
         return f"<ol{start}>\n{inner}\n</ol>"
     # Romans occur in two lists, which begin at I or go on at II after an interruption.
     kind = "I" if _ROMAN.fullmatch(block.marker) else "a"
-    start = (
-        f' start="{len(block.marker)}"' if kind == "I" and set(block.marker) == {"I"} and block.marker != "I" else ""
-    )
+    start = f' start="{len(block.marker)}"' if kind == "I" and set(block.marker) == {"I"} and block.marker != "I" else ""
     return f'<ol type="{kind}"{start}>\n{inner}\n</ol>'
 
 

@@ -105,7 +105,7 @@ class Chapter:
 def reference() -> Mapping[str, str]:
     """The topics of the Python that runs, by name."""
     # Half a megabyte of strings, wanted by those who make a book only.
-    from pydoc_data.topics import topics  # noqa: PLC0415
+    from pydoc_data.topics import topics
 
     return topics
 

@@ -68,9 +68,7 @@ def _contents(chapters: Sequence[Chapter], *, has_index: bool) -> str:
         number = f'<span class="number">{chapter.number}</span>'
         lines.append(f'<li><a href="#{chapter_id(chapter.number)}">{number}{text(chapter.title)}</a>')
         lines.append("<ol>")
-        lines += [
-            f'<li><a href="#{section_id(section)}">{title_html(section)}</a></li>' for section in chapter.sections
-        ]
+        lines += [f'<li><a href="#{section_id(section)}">{title_html(section)}</a></li>' for section in chapter.sections]
         lines.append("</ol></li>")
     if has_index:
         lines.append('<li><a href="#index">Index</a></li>')

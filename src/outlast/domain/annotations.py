@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from inspect import Parameter, Signature, signature, unwrap
 from types import SimpleNamespace
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from outlast.domain.errors import Invalid
+
+T = TypeVar("T")
+
+_CACHED: Final = 512
 
 
 class _Missing(Enum):
@@ -24,7 +27,7 @@ MISSING: Final = _Missing.MISSING
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The resolved annotations of a function.
+    """The annotations of a function.
 
     returns: what it gives, the inner type of a Completion or awaitable; MISSING if nothing says so. completion: whether
     it says that it returns a Completion.
@@ -33,7 +36,8 @@ class Hints:
     name: str
     returns: object
     completion: bool
-    _parameters: tuple[tuple[str, object], ...]
+    _parameters: tuple[Parameter, ...] = field(repr=False)
+    _names: dict[str, Any] = field(repr=False, compare=False)
 
     @property
     def annotated(self) -> bool:
@@ -49,46 +53,45 @@ class Hints:
         """The type of a positional parameter, MISSING if it has none; Invalid if its annotation does not resolve."""
         if position >= len(self._parameters):
             return MISSING
-        name, hint = self._parameters[position]
-        if isinstance(hint, _Unresolved):
-            raise hint.invalid(self.name, f"the parameter {name!r}")
-        return hint
-
-
-@dataclass(frozen=True, slots=True)
-class _Unresolved:
-    error: str
-
-    def invalid(self, name: str, place: str) -> Invalid:
-        return Invalid(
-            f"The annotation of {place} of {name} cannot be resolved ({self.error}); "
-            "import its names at module level, not under TYPE_CHECKING or inside a function."
-        )
+        parameter = self._parameters[position]
+        return _resolved(parameter.annotation, self._names, f"the parameter {parameter.name!r} of {self.name}")
 
 
 def hints(fn: Callable[..., Any]) -> Hints:
     """The annotations of a function, method, partial, class or callable object.
 
-    Invalid, with the function's name, if its return annotation does not resolve. A parameter's is judged when it is
+    Invalid, with the function's name, if its return annotation does not resolve. A parameter's is resolved when it is
     asked for: that of the context is never needed at run time.
     """
     name = _name(fn)
     names = _globals(fn)
     declared = _signature(fn)
-    parameters = tuple(
-        (parameter.name, _resolved(parameter.annotation, names))
-        for parameter in declared.parameters.values()
-        if parameter.kind in {Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD}
-    )
-    returns = fn if isinstance(fn, type) else _resolved(declared.return_annotation, names)
-    if isinstance(returns, _Unresolved):
-        raise returns.invalid(name, "the return value")
+    if isinstance(fn, type):
+        returns: object = fn
+    else:
+        returns = _resolved(declared.return_annotation, names, f"the return value of {name}")
     if get_origin(returns) in {Awaitable, Coroutine}:
         returns = get_args(returns)[-1]
     completion = _is_completion(get_origin(returns) or returns)
     if completion:
         returns = next(iter(get_args(returns)), MISSING)
-    return Hints(name, returns, completion, parameters)
+    positional = {Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD}
+    parameters = tuple(parameter for parameter in declared.parameters.values() if parameter.kind in positional)
+    return Hints(name, returns, completion, parameters, names)
+
+
+def per_type(make: Callable[[object], T]) -> Callable[[object], T]:
+    """Keeps what `make` gives for a type; for the few types that cannot be hashed it is made each time."""
+    kept = lru_cache(_CACHED)(make)
+
+    def made(hint: object) -> T:
+        try:
+            hash(hint)
+        except TypeError:
+            return make(hint)
+        return kept(hint)
+
+    return made
 
 
 def _name(fn: Callable[..., Any]) -> str:
@@ -97,33 +100,34 @@ def _name(fn: Callable[..., Any]) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _globals(fn: Callable[..., Any]) -> Mapping[str, object]:
-    inner = fn.func if isinstance(fn, partial) else fn
-    function: object = unwrap(inner)
+def _globals(fn: Callable[..., Any]) -> dict[str, Any]:
+    function: object = unwrap(fn.func if isinstance(fn, partial) else fn)
     call: object = vars(type(function)).get("__call__")
-    found: Mapping[str, object] = getattr(function, "__globals__", None) or getattr(call, "__globals__", {})
+    found: dict[str, Any] = getattr(function, "__globals__", None) or getattr(call, "__globals__", {})
     return found
 
 
 def _signature(fn: Callable[..., Any]) -> Signature:
     try:
-        if sys.version_info >= (3, 14):
-            from annotationlib import Format  # noqa: PLC0415 - new in 3.14
-
-            return signature(fn, annotation_format=Format.FORWARDREF)
         return signature(fn)
     except (TypeError, ValueError):  # some functions written in C
         return Signature()
 
 
-def _resolved(annotation: object, names: Mapping[str, object]) -> object:
+def _resolved(annotation: object, names: dict[str, Any], place: str) -> object:
     if annotation is Signature.empty:
         return MISSING
     holder = SimpleNamespace(__annotations__={"it": annotation})
     try:
-        return get_type_hints(holder, globalns=dict(names), include_extras=True)["it"]
+        found: object = get_type_hints(holder, globalns=names, include_extras=True)["it"]
     except Exception as error:  # noqa: BLE001 - evaluates the host's text
-        return _Unresolved(f"{type(error).__name__}: {error}")
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        return found
+    raise Invalid(
+        f"The annotation of {place} cannot be resolved ({reason}); "
+        "import its names at module level, not under TYPE_CHECKING or inside a function."
+    )
 
 
 def _is_completion(kind: object) -> bool:

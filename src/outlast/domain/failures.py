@@ -28,9 +28,7 @@ class Failure(Exception):
 
     def __init__(self, code: str, message: str = "") -> None:
         if not check_code(code):
-            raise Invalid(
-                "A failure code is lower-case letters, digits and underscores, at most 64, and starts with a letter."
-            )
+            raise Invalid("A failure code is lower-case letters, digits and underscores, at most 64, and starts with a letter.")
         super().__init__(code, message)
         self.code = code
         self.message = message
@@ -62,9 +60,7 @@ class Ask(Failure):
         super().__init__(code, message)
         wrong = [a for a in actions if a not in ("retry", "skip")]
         if wrong:
-            raise Invalid(
-                "The actions of Ask are 'retry' and 'skip'; 'dismiss' is always offered, an answer is asked for by ctx.ask."
-            )
+            raise Invalid("The actions of Ask are 'retry' and 'skip'; 'dismiss' is always offered, an answer is asked for by ctx.ask.")
         self.actions: tuple[str, ...] = tuple(actions)
 
 

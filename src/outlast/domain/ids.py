@@ -17,13 +17,7 @@ def uuid7(unix_ms: int, entropy: bytes) -> str:
     if len(entropy) != _RANDOM_BYTES:
         raise ValueError("entropy must be 10 bytes")
     noise = int.from_bytes(entropy, "big")
-    value = (
-        (min(max(unix_ms, 0), _MAX_MS) << 80)
-        | (0x7 << 76)
-        | (((noise >> 62) & 0xFFF) << 64)
-        | (0b10 << 62)
-        | (noise & ((1 << 62) - 1))
-    )
+    value = (min(max(unix_ms, 0), _MAX_MS) << 80) | (0x7 << 76) | (((noise >> 62) & 0xFFF) << 64) | (0b10 << 62) | (noise & ((1 << 62) - 1))
     text = f"{value:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
@@ -13,8 +14,8 @@ from uuid import UUID
 from outlast.domain import defaults
 from outlast.domain.errors import Invalid
 from outlast.domain.payload import check_text
-from outlast.domain.retry import RetryPolicy
-from outlast.domain.values import encode
+from outlast.domain.retry import MAX_SECONDS, RetryPolicy
+from outlast.domain.values import MISSING, encode
 
 
 class _Dataclass(Protocol):
@@ -32,18 +33,7 @@ class _Pydantic(Protocol):
 Model: TypeAlias = _Dataclass | _Struct | _Pydantic | Mapping[str, object]
 """An input: dataclass, msgspec Struct, pydantic model or TypedDict."""
 Storable: TypeAlias = (
-    Model
-    | Sequence[object]
-    | AbstractSet[object]
-    | Mapping[Any, object]
-    | float
-    | Decimal
-    | date
-    | time
-    | timedelta
-    | UUID
-    | Enum
-    | None
+    Model | Sequence[object] | AbstractSet[object] | Mapping[Any, object] | float | Decimal | date | time | timedelta | UUID | Enum | None
 )
 """What a handler, a step or a save may return."""
 
@@ -53,6 +43,7 @@ Out_co = TypeVar("Out_co", covariant=True)
 
 MAX_NAME = 100
 MAX_INT32 = 2**31 - 1
+_SHORTEST_DEADLINE = 0.001
 
 
 class TaskOptions(TypedDict, total=False):
@@ -91,11 +82,7 @@ def _checked(options: TaskOptions) -> TaskOptions:
     if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= MAX_INT32:
         raise Invalid("The option max_attempts must be a whole number of 1 or more.")
     deadline = options.get("deadline", 1.0)
-    if (
-        isinstance(deadline, bool)
-        or not isinstance(deadline, int | float)
-        or not 0.001 <= deadline <= 10 * 365 * 86_400
-    ):
+    if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not _SHORTEST_DEADLINE <= deadline <= MAX_SECONDS:
         raise Invalid("The option deadline must be seconds, above 0 and finite.")
     if not isinstance(options.get("retry", RetryPolicy()), RetryPolicy):
         raise Invalid("The option retry must be a RetryPolicy.")
@@ -109,6 +96,7 @@ class AnyTask(Generic[Out_co]):
     handler: Callable[..., Any]
     returns: object
     options: TaskOptions
+    item_type: object = MISSING  # of an ItemTask
 
 
 class Kind(Generic[In]):
@@ -161,9 +149,7 @@ def parse_handler(key: str) -> tuple[str, int, str]:
 class Task(Kind[In], AnyTask[Out_co]):
     """A boundary worth recovering: leased, fenced, retried and stored by itself. Made by `jobs.task`."""
 
-    def __init__(
-        self, name: str, *, handler: Callable[..., Any], input_type: object, returns: object, options: TaskOptions
-    ) -> None:
+    def __init__(self, name: str, *, handler: Callable[..., Any], input_type: object, returns: object, options: TaskOptions) -> None:
         self.handler = handler
         self.returns = returns
         self.options = _checked(options)
@@ -199,7 +185,7 @@ class PlannedTask:
     """A task's place in a plan; goes into `after=`."""
 
     label: str
-    _plan: object = field(repr=False)
+    plan: object = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +256,11 @@ class Plan(Generic[In]):
         optional: bool = False,
         **options: Unpack[TaskOptions],
     ) -> PlannedTask:
-        """Waits for all of `after`. usable: its result can be opened before the job ends. optional: its failure takes nothing away. Never both."""
-        if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
+        """Waits for all of `after`.
+
+        usable: its result can be opened before the job ends. optional: its failure takes nothing away. Never both.
+        """
+        if not isinstance(task, Task):
             raise Invalid("plan.task takes what @jobs.task made; a task with an item goes into plan.each.")
         return self._add(
             task,
@@ -295,7 +284,7 @@ class Plan(Generic[In]):
         **options: Unpack[TaskOptions],
     ) -> list[PlannedTask]:
         """One task per item, in order; the item is stored with its task."""
-        if not isinstance(task, ItemTask):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
+        if not isinstance(task, ItemTask):
             raise Invalid("plan.each takes a task whose handler has an item as third parameter.")
         places: list[PlannedTask] = []
         for item in items:
@@ -336,7 +325,7 @@ class Plan(Generic[In]):
         if isinstance(after, PlannedTask):
             raise Invalid("after= takes a list of planned tasks.")
         for parent in after:
-            if not isinstance(parent, PlannedTask) or parent._plan is not self:  # pyright: ignore[reportUnnecessaryIsInstance, reportPrivateUsage]
+            if not isinstance(parent, PlannedTask) or parent.plan is not self:
                 raise Invalid("after= takes what plan.task and plan.each of this same plan returned.")
         place = PlannedTask(label, self)
         self.drafts.append(_Draft(place, task, _checked(options), tuple(dict.fromkeys(after)), usable, optional, item))

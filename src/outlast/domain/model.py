@@ -11,9 +11,7 @@ from typing import Generic, Literal, TypeVar
 from outlast.domain.payload import check_text
 
 State = Literal["queued", "running", "retrying", "needs_attention", "completed", "cancelled"]
-TaskState = Literal[
-    "blocked", "queued", "running", "retrying", "needs_attention", "completed", "skipped", "failed", "cancelled"
-]
+TaskState = Literal["blocked", "queued", "running", "retrying", "needs_attention", "completed", "skipped", "failed", "cancelled"]
 Outcome = Literal["succeeded", "succeeded_with_problems", "user", "abandoned", "superseded"]
 Action = Literal["retry", "answer", "skip", "dismiss"]
 
@@ -135,7 +133,7 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """For the owner only. `stored`: labels of tasks whose output is safe; `steps`: how many steps each unfinished or finished task has stored."""
+    """For the owner only. `stored`: labels of tasks whose output is safe; `steps`: how many steps a task has stored."""
 
     stored: tuple[str, ...]
     steps: tuple[tuple[str, int], ...]

@@ -13,11 +13,18 @@ from typing import Final, cast
 import msgspec
 from msgspec import inspect
 
+from outlast.domain.annotations import per_type
 from outlast.domain.payload import JSON
 from outlast.domain.refusal import Misfit, Problem
 
 _PLACE: Final = re.compile(r" - at `(?:key` in `)?\$([^`]*)`\Z")
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+_SPEAKS_OF_TYPES: Final = re.compile(
+    r"Expected `.*"
+    r"|Invalid (?:UUID|decimal string|base64 encoded string|RFC3339 encoded \w+|ISO8601 duration)"
+    r"|[A-Z]\w+(?: \w+){0,2} out of range",
+    re.DOTALL,
+)
 _MISSING_FIELD: Final = re.compile(r"Object missing required field `(.+)`\Z", re.DOTALL)
 
 _FOREIGN: Final = (inspect.CustomType, inspect.RawType, inspect.ExtType)
@@ -28,8 +35,13 @@ _LISTS: Final = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspe
 
 def foreign(hint: object) -> object:
     """A type in `hint` that JSON cannot be read as, or None; raises what msgspec does for an ambiguous one."""
-    found = (node for node in _nodes(inspect.type_info(hint), {}) if isinstance(node, _FOREIGN))
+    found = (node for node in _nodes(_type_info(hint), {}) if isinstance(node, _FOREIGN))
     return next((getattr(node, "cls", node) for node in found), None)
+
+
+@per_type
+def _type_info(hint: object) -> inspect.Type:
+    return inspect.type_info(hint)
 
 
 def load(data: JSON, hint: object, *, forbid_unknown: bool) -> object:
@@ -39,7 +51,7 @@ def load(data: JSON, hint: object, *, forbid_unknown: bool) -> object:
     except Exception as error:  # noqa: BLE001 - the host's own checks raise anything, and it may hold the value
         problems = [_problem(error, data)]
     else:
-        problems = list(_unknown(inspect.type_info(hint), data, ())) if forbid_unknown else []
+        problems = list(_unknown(_type_info(hint), data, ())) if forbid_unknown else []
         if not problems:
             return value
     raise Misfit(problems)
@@ -60,7 +72,7 @@ def _problem(error: Exception, data: JSON) -> Problem:
         return Problem(path, "has a member that is not known")
     if said.startswith(("Invalid enum value", "Invalid value")):
         return Problem(path, "is none of the allowed values")
-    return Problem(path, said[:1].lower() + said[1:])
+    return Problem(path, said[:1].lower() + said[1:] if _SPEAKS_OF_TYPES.fullmatch(said) else "does not fit")
 
 
 def _located(place: str, data: JSON) -> tuple[object, ...]:

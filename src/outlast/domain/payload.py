@@ -213,9 +213,7 @@ def _constant(_name: str) -> NoReturn:
     raise Refusal(_NOT_FINITE)
 
 
-_STRICT: Final = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_whole, parse_float=_real, parse_constant=_constant
-)
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_real, parse_constant=_constant)
 
 
 class _Mark:
@@ -310,9 +308,7 @@ def _is_array(value: object) -> TypeGuard[list[object]]:
 # ---- writing ----
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"))
-_SORTED_ENCODER: Final = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"), sort_keys=True
-)
+_SORTED_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
 class _Budget:

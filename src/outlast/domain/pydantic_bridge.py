@@ -9,15 +9,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from inspect import signature
 from math import isfinite
 from typing import Final, Protocol, cast, get_args, get_origin, get_type_hints
 
+from outlast.domain.annotations import per_type
 from outlast.domain.payload import JSON, sort_key
 from outlast.domain.refusal import Misfit, Problem, Refusal, article
 
-_CACHED: Final = 512
 _UNKNOWN_TYPE: Final = re.compile(r"Unable to serialize unknown type: <class '(?:[\w.<>]*\.)?(\w{1,80})'>")
 _ERROR_TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _REASONS: Final = {
@@ -42,9 +41,7 @@ class _Adapter(Protocol):
 
 
 class _Report(Protocol):
-    def errors(
-        self, *, include_url: bool, include_context: bool, include_input: bool
-    ) -> Sequence[Mapping[str, object]]: ...
+    def errors(self, *, include_url: bool, include_context: bool, include_input: bool) -> Sequence[Mapping[str, object]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +55,15 @@ def is_model(value: object) -> bool:
     return hasattr(type(value), "__pydantic_serializer__")
 
 
+@per_type
 def reaches(hint: object) -> bool:
     """Whether pydantic's types or constraints stand anywhere in a type, so that pydantic has to read and write it."""
-    try:
-        return _reaches(hint)
-    except TypeError:  # cannot be hashed
-        return _reaches.__wrapped__(hint)
+    return any(_is_pydantic(part) for part in _parts(hint, {}))
 
 
 def prepare(hint: object) -> None:
     """Makes what reads and writes values of a type; raises whatever pydantic does for one that it cannot handle."""
-    _codec_of(hint)
+    _codec(hint)
 
 
 def to_plain(value: object, hint: object) -> object:
@@ -76,13 +71,13 @@ def to_plain(value: object, hint: object) -> object:
     refusal: Refusal | None = None
     dumped: object = None
     try:
-        dumped = _codec_of(hint).adapter.dump_python(value, mode="json", **_WRITING)
+        dumped = _codec(hint).adapter.dump_python(value, mode="json", **_WRITING)
     except Exception as error:  # noqa: BLE001 - the host's serializers raise anything, and it may hold the value
         refusal = _unwritable(error, value)
     if refusal is not None:
         raise refusal
     try:
-        raw = _codec_of(hint).adapter.dump_python(value, mode="python", **_WRITING)
+        raw = _codec(hint).adapter.dump_python(value, mode="python", **_WRITING)
     except Exception:  # noqa: BLE001 - such as for a set of models, which as dicts cannot stand in a set
         return dumped
     return _aligned(raw, dumped)
@@ -93,7 +88,7 @@ def load(text: str, data: JSON, hint: object, *, forbid_unknown: bool) -> object
 
     Unknown members are refused unless a model in the type says itself what it does with them.
     """
-    codec = _codec_of(hint)
+    codec = _codec(hint)
     try:
         return codec.adapter.validate_json(text, **(codec.forbids if forbid_unknown else {}))
     except Exception as error:  # noqa: BLE001 - the host's validators raise anything, and it may hold the value
@@ -104,19 +99,7 @@ def load(text: str, data: JSON, hint: object, *, forbid_unknown: bool) -> object
 # ---- types ----
 
 
-@lru_cache(_CACHED)
-def _reaches(hint: object) -> bool:
-    return any(_is_pydantic(part) for part in _parts(hint, {}))
-
-
-def _codec_of(hint: object) -> _Codec:
-    try:
-        return _codec(hint)
-    except TypeError:  # cannot be hashed; pydantic's own TypeErrors are raised again
-        return _codec.__wrapped__(hint)
-
-
-@lru_cache(_CACHED)
+@per_type
 def _codec(hint: object) -> _Codec:
     make = cast("Callable[[object], _Adapter]", sys.modules["pydantic"].TypeAdapter)
     adapter = make(hint)

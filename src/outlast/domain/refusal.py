@@ -84,6 +84,4 @@ class Misfit(Exception):
         """The misfit for the caller."""
         places = [pointer(problem.path) for problem in self.problems]
         said = [f"{place}: {p.reason}" if place else p.reason for place, p in zip(places, self.problems, strict=True)]
-        return Invalid(
-            f"The {what} does not fit {type_name}: {'; '.join(said)}.", pointers=tuple(dict.fromkeys(places))
-        )
+        return Invalid(f"The {what} does not fit {type_name}: {'; '.join(said)}.", pointers=tuple(dict.fromkeys(places)))

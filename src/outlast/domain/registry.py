@@ -35,9 +35,7 @@ class Registry:
         if kind is None:
             raise NotRegistered("This process knows no kind of that name.")
         if version is not None and version != kind.version:
-            raise NotRegistered(
-                f"This process knows version {kind.version} of the kind {name!r}, not version {version}."
-            )
+            raise NotRegistered(f"This process knows version {kind.version} of the kind {name!r}, not version {version}.")
         return kind
 
     def knows(self, kind: Kind[Any]) -> bool:
@@ -48,8 +46,9 @@ class Registry:
         """Every handler key that this process can run: a kind with each task that takes its input."""
         keys: list[str] = []
         for kind in self.kinds.values():
-            if isinstance(kind, Task):
-                keys.append(handler_key(kind, kind))
+            alone = self.tasks.get(kind.name)
+            if alone is not None:  # a task by itself
+                keys.append(handler_key(kind, alone))
                 continue
             keys.extend(handler_key(kind, task) for task in self.tasks.values() if _takes(task, kind))
         return tuple(sorted(keys))

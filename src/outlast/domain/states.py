@@ -7,7 +7,6 @@ transition changes it by indicator(new) - indicator(old). The job's stored state
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from outlast.domain.model import Outcome, State, TaskState
@@ -86,9 +85,7 @@ TASK_TRANSITIONS: tuple[TaskTransition, ...] = (
         raises_attention=True,
         attempt_row=True,
     ),
-    TaskTransition(
-        "T10", _RUNNING, "give_up", "failed", job_locked=True, required=False, spent="plus_one", attempt_row=True
-    ),
+    TaskTransition("T10", _RUNNING, "give_up", "failed", job_locked=True, required=False, spent="plus_one", attempt_row=True),
     TaskTransition("T11", _RUNNING, "ask", "needs_attention", job_locked=True, raises_attention=True, attempt_row=True),
     TaskTransition("T12", _RUNNING, "snooze", "queued"),
     TaskTransition("T12b", _RUNNING, "snooze", "retrying"),
@@ -106,9 +103,7 @@ TASK_TRANSITIONS: tuple[TaskTransition, ...] = (
         raises_attention=True,
         attempt_row=True,
     ),
-    TaskTransition(
-        "T14c", _RUNNING, "lease_ended", "failed", job_locked=True, required=False, spent="plus_one", attempt_row=True
-    ),
+    TaskTransition("T14c", _RUNNING, "lease_ended", "failed", job_locked=True, required=False, spent="plus_one", attempt_row=True),
     TaskTransition("T15", _UNFINISHED - _RUNNING, "cancel", "cancelled", job_locked=True),
     TaskTransition("T15b", _RUNNING, "cancel", "cancelled_held", job_locked=True),
     TaskTransition("T16", _phases("cancelled_held"), "stopped", "cancelled", job_locked=True),
@@ -124,9 +119,7 @@ TASK_TRANSITIONS: tuple[TaskTransition, ...] = (
 
 def transitions(source: Phase, event: Event, *, required: bool) -> tuple[TaskTransition, ...]:
     """The rows that this event may take from this phase; empty: it is refused."""
-    return tuple(
-        t for t in TASK_TRANSITIONS if source in t.sources and t.event == event and t.required in (None, required)
-    )
+    return tuple(t for t in TASK_TRANSITIONS if source in t.sources and t.event == event and t.required in (None, required))
 
 
 class JobTransition(NamedTuple):
@@ -198,7 +191,7 @@ def count(tasks: Iterable[tuple[StoredTask, bool]]) -> Counters:
     return total
 
 
-def stored_job_state(*, cancelled: bool, open: int, attention: int) -> StoredJob:  # noqa: A002 - the counter's name everywhere
+def stored_job_state(*, cancelled: bool, open: int, attention: int) -> StoredJob:
     """The job's stored state, on the new counters; the SQL fragment `{job_state}` is the same function."""
     if cancelled:
         return "cancelled"

@@ -35,9 +35,7 @@ _TYPE_NAME: Final = 120
 _MAX_REASON: Final = 500
 
 
-def encode(
-    value: object, *, limit: int, what: str, plain: bool = False, hint: object = MISSING, code: str | None = None
-) -> str:
+def encode(value: object, *, limit: int, what: str, plain: bool = False, hint: object = MISSING, code: str | None = None) -> str:
     """Strict JSON text of a value, in at most `limit` bytes; Invalid (with `code`) for one that cannot be stored.
 
     plain, or a hint that is Any or object: only plain JSON values, for nothing says how to read back another one. hint:
@@ -45,13 +43,16 @@ def encode(
     """
     if plain or hint is Any or hint is object:
         return dump(value, limit=limit, what=what, code=code, advice=_ADVICE)
+    by_pydantic = hint is not MISSING and pydantic_bridge.reaches(hint)
+    if type(value) in _PERHAPS_PLAIN and not by_pydantic:
+        try:
+            return dump(value, limit=limit, what=what, code=code)
+        except Invalid:
+            pass  # something in it is not plain, or is refused below as well
     refusal: Refusal | None = None
     body: object = None
     try:
-        if hint is not MISSING and pydantic_bridge.reaches(hint):
-            body = pydantic_bridge.to_plain(value, hint)
-        else:
-            body = _Plain().of(value)
+        body = pydantic_bridge.to_plain(value, hint) if by_pydantic else _Plain().of(value)
     except Refusal as caught:
         refusal = caught
     if refusal is not None:
@@ -88,7 +89,7 @@ def check_hint(hint: object, *, what: str) -> None:
         else:
             found = msgspec_bridge.foreign(hint)
     except Exception as error:  # noqa: BLE001 - evaluates the host's annotations; no value stands in what it raises
-        reason = clean(str(error), limit=_MAX_REASON)
+        reason = clean(str(error).partition("\n")[0], limit=_MAX_REASON)
     else:
         if found is None:
             return
@@ -235,6 +236,7 @@ def _enum(value: Enum) -> JSON:
 
 
 _AS_THEY_ARE: Final = frozenset({type(None), bool, int, float, str})
+_PERHAPS_PLAIN: Final = _AS_THEY_ARE | {dict, list}
 _LEAVES: Final[Mapping[type, Callable[[Any], JSON]]] = {
     str: str.__str__,
     int: int.__int__,

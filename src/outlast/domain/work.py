@@ -1,4 +1,4 @@
-"""What passes between worker or client and the store's programs: frozen values in, frozen values out. Times and durations in milliseconds."""
+"""What passes between worker or client and the store's programs: frozen values in and out, times and durations in milliseconds."""
 
 from __future__ import annotations
 

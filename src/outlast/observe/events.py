@@ -165,7 +165,7 @@ class Zombie(Event):
     limit: int
 
     def text(self) -> str:
-        return f"{self.task} of job {self.job_id} still runs after its lease ended ({self.zombies} of {self.limit} such before the worker ends)"
+        return f"{self.task} of job {self.job_id} still runs after its lease ended ({self.zombies} of {self.limit} before the worker ends)"
 
 
 @dataclass(frozen=True, slots=True)

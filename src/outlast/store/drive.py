@@ -82,16 +82,16 @@ class Tries:
             if not self._operation.repeatable:
                 raise self._refusal(fault) from cause
         if fault in (Fault.DATA, Fault.UNKNOWN) and not self._uncertain:
-            raise BadData(type(cause).__name__) from cause if fault is Fault.DATA else cause
+            if fault is Fault.DATA:
+                raise BadData(type(cause).__name__) from cause
+            raise cause
         if fault in (Fault.SCHEMA, Fault.READ_ONLY, Fault.FULL, Fault.DATA, Fault.UNKNOWN) or now >= self._until:
             raise self._refusal(fault) from cause
-        return min(0.01 * 2 ** min(self._count - 1, 6), 0.5, max(self._until - now, 0.0))
+        return min(0.01 * (1 << min(self._count - 1, 6)), 0.5, max(self._until - now, 0.0))
 
     def _refusal(self, fault: Fault) -> OutlastError:
         if self._uncertain:
-            return OutcomeUnknown(
-                "The connection to the store was lost at the commit. Repeat the call with the same key."
-            )
+            return OutcomeUnknown("The connection to the store was lost at the commit. Repeat the call with the same key.")
         return _REFUSALS[fault]()
 
 
@@ -104,12 +104,8 @@ _REFUSALS: Mapping[Fault, Callable[[], OutlastError]] = {
     Fault.READ_ONLY: lambda: StoreUnavailable(
         "The store is read-only. Nothing was written; check its permissions or whether it is a standby."
     ),
-    Fault.FULL: lambda: StoreUnavailable(
-        "The store's disk is full. Nothing was written; free some space and try again."
-    ),
-    Fault.SCHEMA: lambda: NotMigrated(
-        "The store has not the tables that this version needs. Run `outlast migrate --store URL`."
-    ),
+    Fault.FULL: lambda: StoreUnavailable("The store's disk is full. Nothing was written; free some space and try again."),
+    Fault.SCHEMA: lambda: NotMigrated("The store has not the tables that this version needs. Run `outlast migrate --store URL`."),
     Fault.DATA: lambda: StoreUnavailable("The store refused a value. Nothing was written."),
     Fault.UNKNOWN: lambda: StoreUnavailable("The store failed. Nothing was written."),
 }
@@ -117,6 +113,4 @@ _REFUSALS: Mapping[Fault, Callable[[], OutlastError]] = {
 
 def contended() -> Contended:
     """For a caller's own transaction, which only the caller can begin anew."""
-    return Contended(
-        "Another transaction has just committed what this one cannot see. Nothing was written; begin a new transaction."
-    )
+    return Contended("Another transaction has just committed what this one cannot see. Nothing was written; begin a new transaction.")

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
+from typing import TypeAlias
 
-Token = str | Callable[..., str]
+Token: TypeAlias = str | Callable[[str], str]
+"""A fixed text, or a function of what stands behind the colon."""
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 _TOKEN = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)(?::([^{}]*))?\}")
@@ -42,7 +44,7 @@ def expand(sql: str, tokens: Mapping[str, Token], table: Callable[[str], str]) -
             raise ValueError(f"unknown token {{{name}}}")
         if isinstance(token, str):
             return token
-        return token(*(a.strip() for a in (args or "").split("|")))
+        return token((args or "").strip())
 
     while True:
         replaced = _TOKEN.sub(replace, sql)
@@ -76,10 +78,11 @@ def load(
     return {name: expand(body, tokens, table) for name, body in merged.items()}
 
 
-def job_state(cancelled_at: str, open: str, attention: str) -> str:  # noqa: A002 - the counter's name everywhere
-    """The stored state of a job as SQL, on the new counters; the same function as `domain.states.stored_job_state`."""
+def job_state(arguments: str) -> str:
+    """The stored state of a job as SQL, of `cancelled_at|open|attention` on the new counters: `domain.states.stored_job_state`."""
+    cancelled_at, left, attention = arguments.split("|")
     return (
-        f"case when {cancelled_at} is not null then 'cancelled' when {open} = 0 then 'completed' "
+        f"case when {cancelled_at} is not null then 'cancelled' when {left} = 0 then 'completed' "
         f"when {attention} > 0 then 'needs_attention' else 'open' end"
     )
 

@@ -32,9 +32,7 @@ def parse(url: str) -> Address:
     if scheme == "sqlite":
         host, slash, path = rest.partition("/")
         if host or not slash or not path or "?" in path:
-            raise Invalid(
-                "A SQLite store is written sqlite:///relative/path or, with four slashes, sqlite:////absolute/path."
-            )
+            raise Invalid("A SQLite store is written sqlite:///relative/path or, with four slashes, sqlite:////absolute/path.")
         return Address("sqlite", unquote(path), f"sqlite:///{path}")
     if scheme in ("postgresql", "postgres"):
         try:

@@ -55,7 +55,7 @@ class Store(SyncRunner, Protocol):
 
     @property
     def dialect(self) -> str:
-        """postgresql or sqlite."""
+        """Postgresql or sqlite."""
         ...
 
     @property

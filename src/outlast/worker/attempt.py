@@ -7,12 +7,12 @@ import inspect
 import json
 import traceback
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE
 from outlast.domain.errors import Invalid, NotRegistered, OutlastError
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason
-from outlast.domain.kinds import AnyTask, ItemTask
+from outlast.domain.kinds import AnyTask
 from outlast.domain.model import Principal
 from outlast.domain.payload import clean
 from outlast.domain.registry import Registry
@@ -64,12 +64,10 @@ class Runner:
             kind, task = self._registry.resolve(hold.claimed.handler)
             value = decode(hold.claimed.input, kind.input_type, forbid_unknown=True)
             arguments: tuple[Any, ...] = (value,)
-            if isinstance(task, ItemTask):
+            if task.item_type is not MISSING:
                 arguments = (value, decode(hold.claimed.item or "null", task.item_type))
         except (Invalid, NotRegistered) as error:
-            return self._failed(
-                hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True
-            )
+            return self._failed(hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True)
         state = AttemptState(hold, task, _owner(hold), self._store, self._threads, self._max_output)
         try:
             returned = await self._call(state, task, arguments)
@@ -98,7 +96,7 @@ class Runner:
         if state.made is not None and returned is not state.made:
             words = "The task made a completion and did not return it."
             return self._failed(hold, "completion_dropped", words, None, permanent=True)
-        value = returned.value if isinstance(returned, Completion) else returned
+        value = cast("Completion[object]", returned).value if isinstance(returned, Completion) else returned
         try:
             body = encode(
                 value,
@@ -170,9 +168,7 @@ class Runner:
 
 def _owner(hold: Hold) -> Principal:
     caller: dict[str, Any] = json.loads(hold.claimed.caller)
-    return Principal(
-        hold.claimed.ref.tenant, hold.claimed.owner, roles=caller.get("roles", ()), claims=caller.get("claims", {})
-    )
+    return Principal(hold.claimed.ref.tenant, hold.claimed.owner, roles=caller.get("roles", ()), claims=caller.get("claims", {}))
 
 
 def _detail(error: BaseException) -> str:

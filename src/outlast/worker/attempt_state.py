@@ -27,7 +27,7 @@ class AttemptState:
     made: object = None  # the Completion that has to be returned
     resource: str | None = None
     steps: frozenset[str] | None = None  # names of those stored before, read once and only by a replacement
-    seen: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set[str])
 
     @property
     def deadline(self) -> datetime:

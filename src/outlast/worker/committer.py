@@ -143,9 +143,7 @@ class Committer:
             return await self._store.run(completion.retry(failure, decided.delay_ms))
         if isinstance(decided, GiveUp):
             window = self._windows
-            return await self._store.run(
-                completion.give_up(failure, window_ms=window.attention_ms, retention_ms=window.retention_ms)
-            )
+            return await self._store.run(completion.give_up(failure, window_ms=window.attention_ms, retention_ms=window.retention_ms))
         return Settled(decided)
 
     async def _patiently(self, endings: list[Ending], run: Callable[[], Awaitable[T]]) -> T | None:

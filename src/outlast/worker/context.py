@@ -23,7 +23,10 @@ _MISSING: Any = object()
 
 
 class Completion(Generic[Out_co]):
-    """What `ctx.complete` makes, for a handler to return. Made and not returned: permanent failure `completion_dropped`, nothing written."""
+    """What `ctx.complete` makes, for a handler to return.
+
+    Made and not returned: permanent failure `completion_dropped`, nothing written.
+    """
 
     def __init__(self, value: Out_co, state: AttemptState) -> None:
         self._value = value
@@ -74,9 +77,7 @@ class Context(_Context):
     """Of an `async def`. Functions given to it are `async def`, or also `def`, which run in the worker's threads."""
 
     @overload
-    async def step(
-        self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T: ...
+    async def step(self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
     @overload
     async def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
     async def step(self, name: str, fn: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -107,10 +108,11 @@ class Context(_Context):
         """By label, in plan order, of the completed parents made of `task`."""
         return cast("dict[str, D]", await self._recall(outputs(self._state, task)))
 
-    async def ask(
-        self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()
-    ) -> T:
-        """The owner's answer to this task's question `code`; without one yet, ends the attempt as Ask does, with `answer` among the actions."""
+    async def ask(self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()) -> T:
+        """The owner's answer to this task's question `code`.
+
+        Without one yet it ends the attempt as Ask does, with `answer` among the actions.
+        """
         return cast("T", await self._recall(ask(self._state, code, message, answer, actions)))
 
     async def _recall(self, recall: Recall[D]) -> D:
@@ -144,7 +146,10 @@ class SyncContext(_Context):
         return cast("dict[str, D]", self._recall(outputs(self._state, task)))
 
     def ask(self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()) -> T:
-        """The owner's answer to this task's question `code`; without one yet, ends the attempt as Ask does, with `answer` among the actions."""
+        """The owner's answer to this task's question `code`.
+
+        Without one yet it ends the attempt as Ask does, with `answer` among the actions.
+        """
         return cast("T", self._recall(ask(self._state, code, message, answer, actions)))
 
     def _recall(self, recall: Recall[D]) -> D:

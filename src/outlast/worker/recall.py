@@ -65,9 +65,11 @@ def recall_step(state: AttemptState, name: str, fn: Callable[..., Any]) -> Recal
     ref = state.hold.claimed.ref
     if ref.fence == 1:
         return False, None  # nobody ran before: nothing to read
-    if state.steps is None:
-        state.steps = yield steps.step_names(ref)
-    if name not in state.steps:
+    stored = state.steps
+    if stored is None:
+        names: frozenset[str] = yield steps.step_names(ref)
+        stored = state.steps = names
+    if name not in stored:
         return False, None
     body = yield steps.step_body(ref, name)
     return True, decode(body, hints(fn).returns)
@@ -100,9 +102,7 @@ def output(state: AttemptState, task: AnyTask[Any], label: str | None, default: 
     if not found:
         raise NotAParent(f"The task {task.name!r} is no parent of this one; name it in after=.")
     if len(found) > 1:
-        raise NotAParent(
-            f"The task {task.name!r} is a parent of this one several times; give label=, or use outputs()."
-        )
+        raise NotAParent(f"The task {task.name!r} is a parent of this one several times; give label=, or use outputs().")
     (parent,) = found
     if parent.body is None:
         if default:
@@ -121,9 +121,7 @@ def ask(state: AttemptState, code: str, message: str, answer: object, actions: S
     """The owner's answer of this code, or the question."""
     wrong = [a for a in actions if a not in ("retry", "skip")]
     if wrong:
-        raise Invalid(
-            "The further actions of a question are 'retry' and 'skip'; 'answer' and 'dismiss' are always offered."
-        )
+        raise Invalid("The further actions of a question are 'retry' and 'skip'; 'answer' and 'dismiss' are always offered.")
     body: str | None = None
     if state.hold.claimed.ref.fence > 1:
         body = yield steps.answer_of(state.hold.claimed.ref, code)

@@ -26,6 +26,7 @@ from outlast.worker.sweeper import Sweeper
 from outlast.worker.threads import Threads
 
 _WATCH = 0.05
+_LAST_COMMITS = 0.5
 _SHORTEST_LEASE = 0.1
 
 
@@ -65,6 +66,7 @@ class Worker:
         self._registry = registry
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._moved = asyncio.Event()
         self._running: dict[asyncio.Task[None], Hold] = {}
         self._zombies: set[asyncio.Task[None]] = set()
         self._exit = Exit.CLEAN
@@ -84,15 +86,11 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         windows = Windows(round(self._settings.attention_window * 1000), round(self._settings.retention * 1000))
         reserved = self._store.reserved()
-        self._keeper = Keeper(
-            reserved, lease=self.lease, on_death=self._died_in_thread, blocked_task=self._blocked_task
-        )
+        self._keeper = Keeper(reserved, lease=self.lease, on_death=self._died_in_thread, blocked_task=self._blocked_task)
         runner = Runner(self._registry, self._store, Threads(), worker=self.id, max_output=self._settings.max_output)
         self._runner = runner
         self._committer = Committer(self._store, windows, settled=self._settled)
-        self._claimer = Claimer(
-            self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started
-        )
+        self._claimer = Claimer(self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started)
         sweep = min(self._settings.sweep, self.lease / SWEEPS_PER_LEASE)
         sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.hint)
         if not await self._reach_store():
@@ -177,6 +175,7 @@ class Worker:
         self._died("attempt", error if error is not None else RuntimeError())
 
     def _settled(self, hold: Hold, opened: int, due_in: float | None) -> None:
+        self._moved.set()
         self._keeper.remove(hold)
         self._slots.give(hold)
         if opened or self._slots.free(hold.claimed.queue) == 1:
@@ -219,19 +218,25 @@ class Worker:
         self._claimer.hint()
         emit(WorkerStopping(self.id, len(self._running)))
         until = time.monotonic() + (self._options.grace if self._exit is Exit.CLEAN else 0.0)
-        while self._busy() and time.monotonic() < until and not self._hurry.is_set():
-            await asyncio.sleep(0.02)
-        left = [hold for hold in self._running.values() if hold.lost() is None]
-        for hold in left:
+        while self._busy() and not self._hurry.is_set() and (left := until - time.monotonic()) > 0:
+            await self._moved_within(left)
+        unfinished = [hold for hold in self._running.values() if hold.lost() is None]
+        for hold in unfinished:
             hold.lose("drained")
             self._keeper.remove(hold)
         for task in tuple(self._running):
             task.cancel()
-        await self._hand_back(left)
+        await self._hand_back(unfinished)
+        until = time.monotonic() + _LAST_COMMITS
+        while not self._committer.idle and (left_over := until - time.monotonic()) > 0:
+            await self._moved_within(left_over)
+
+    async def _moved_within(self, seconds: float) -> None:
+        """Until an attempt ended or was settled, a second stop came, or the time is over."""
+        self._moved.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.5):
-                while not self._committer.idle:
-                    await asyncio.sleep(0.01)
+            async with asyncio.timeout(min(seconds, _WATCH)):
+                await self._moved.wait()
 
     def _busy(self) -> bool:
         live = any(task not in self._zombies for task in self._running)
@@ -282,7 +287,5 @@ def _lease(store: Store, settings: Settings, options: Options) -> float:
     if lease is None:
         lease = store.default_lease
     if lease < _SHORTEST_LEASE:
-        raise Invalid(
-            f"The lease ({lease} s) is too short; {_SHORTEST_LEASE} s is the least that can be renewed in time."
-        )
+        raise Invalid(f"The lease ({lease} s) is too short; {_SHORTEST_LEASE} s is the least that can be renewed in time.")
     return lease

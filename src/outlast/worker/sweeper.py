@@ -7,10 +7,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from outlast.domain.errors import OutlastError
 from outlast.domain.retry import GiveUp
-from outlast.domain.work import LostLease, Swept
+from outlast.domain.work import LostLease, OpenWindow, Swept
 from outlast.observe.events import BadRow, StoreTrouble
 from outlast.observe.events import Swept as SweptEvent
 from outlast.observe.hub import emit
@@ -25,7 +26,7 @@ BATCH = 200
 class SweepReport:
     """What one sweep did: how many candidates of each outcome, and how many could not be handled."""
 
-    outcomes: dict[Swept, int] = field(default_factory=dict)
+    outcomes: dict[Swept, int] = field(default_factory=dict[Swept, int])
     bad: int = 0
 
     def count(self, outcome: Swept) -> None:
@@ -35,11 +36,7 @@ class SweepReport:
     @property
     def recovered(self) -> int:
         """How many tasks may be runnable because of it."""
-        return (
-            self.outcomes.get(Swept.RETRIED, 0)
-            + self.outcomes.get(Swept.SKIPPED, 0)
-            + self.outcomes.get(Swept.GAVE_UP, 0)
-        )
+        return self.outcomes.get(Swept.RETRIED, 0) + self.outcomes.get(Swept.SKIPPED, 0) + self.outcomes.get(Swept.GAVE_UP, 0)
 
 
 class Sweeper:
@@ -71,18 +68,19 @@ class Sweeper:
     async def run_once(self) -> SweepReport:
         """One whole sweep."""
         report = SweepReport()
-        lost = None
+        lost: LostLease | None = None
         while rows := await self._store.run(sweep.ended_leases(lost, BATCH)):
-            for lost in rows:
-                row = lost
-                await self._isolated(report, row.job_id, str(row.no), lambda row=row: self._lost(row))
+            for row in rows:
+                await self._isolated(report, row.job_id, str(row.no), partial(self._lost, row))
+            lost = rows[-1]
             if len(rows) < BATCH:
                 break
-        over = None
+        over: OpenWindow | None = None
         while questions := await self._store.run(sweep.windows_over(over, BATCH)):
-            for over in questions:
-                closing = sweep.close_window(over, retention_ms=self._windows.retention_ms)
-                await self._isolated(report, over.job_id, over.id, lambda closing=closing: self._store.run(closing))
+            for question in questions:
+                closing = sweep.close_window(question, retention_ms=self._windows.retention_ms)
+                await self._isolated(report, question.job_id, question.id, partial(self._store.run, closing))
+            over = questions[-1]
             if len(questions) < BATCH:
                 break
         return report
@@ -95,9 +93,7 @@ class Sweeper:
             return Swept.PASSED
         if isinstance(decided, GiveUp):
             window = self._windows
-            return await self._store.run(
-                sweep.give_up_lost(row, window_ms=window.attention_ms, retention_ms=window.retention_ms)
-            )
+            return await self._store.run(sweep.give_up_lost(row, window_ms=window.attention_ms, retention_ms=window.retention_ms))
         return await self._store.run(sweep.retry_lost(row, decided.delay_ms))
 
     async def _isolated(self, report: SweepReport, job_id: str, no: str, run: Callable[[], Awaitable[Swept]]) -> None:

@@ -61,11 +61,9 @@ def test_covers_are_stored_as_they_are(tmp_path: Path, chapters: tuple[Chapter, 
         assert archive.getinfo(name).compress_type == zipfile.ZIP_STORED
 
 
-def test_what_makes_no_book_is_refused_before_anything_is_written(
-    tmp_path: Path, chapters: tuple[Chapter, ...]
-) -> None:
+def test_what_makes_no_book_is_refused_before_anything_is_written(tmp_path: Path, chapters: tuple[Chapter, ...]) -> None:
     with pytest.raises(ValueError, match="neither a PNG nor a JPEG"):
         write_epub(chapters, tmp_path / "book.epub", b"GIF89a")
     with pytest.raises(ValueError, match="time zone"):
-        write_epub(chapters, tmp_path / "book.epub", modified=datetime(2024, 1, 1))  # noqa: DTZ001
+        write_epub(chapters, tmp_path / "book.epub", modified=datetime(2024, 1, 1))
     assert not list(tmp_path.iterdir())

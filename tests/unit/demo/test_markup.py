@@ -29,9 +29,7 @@ def test_titles_by_their_underline() -> None:
 
 
 def test_paragraphs_are_unwrapped_and_broken_words_joined() -> None:
-    assert only("a built-\nin word and left-\nor right-hand\nones") == Paragraph(
-        "a built-in word and left- or right-hand ones"
-    )
+    assert only("a built-\nin word and left-\nor right-hand\nones") == Paragraph("a built-in word and left- or right-hand ones")
     assert joined([]) == ""
 
 

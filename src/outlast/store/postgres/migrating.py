@@ -20,9 +20,9 @@ create table if not exists "{schema}".migration (
 """
 
 
-def applied_sql(schema: str) -> str:
+def applied_sql(schema: str) -> bytes:
     """Reads what the store records."""
-    return f'select number, name, breaking, checksum from "{schema}".migration order by number'  # noqa: S608 - an identifier of ours
+    return f'select number, name, breaking, checksum from "{schema}".migration order by number'.encode()
 
 
 def to_applied(rows: Iterable[tuple[Any, ...]]) -> list[Applied]:
@@ -51,22 +51,25 @@ def pending(conninfo: str, *, schema: str = SCHEMA) -> tuple[Migration, ...]:
 
 
 def apply(conninfo: str, *, schema: str = SCHEMA) -> tuple[Migration, ...]:
-    """Applies what the store lacks, each migration in one transaction; what was applied. The lock is the transaction's, so a pooler may stand between."""
+    """Applies what the store lacks, each migration in one transaction; what was applied.
+
+    The lock is the transaction's, so that a pooler may stand between.
+    """
     done: list[Migration] = []
     with _connect(conninfo) as connection:
         while True:
             with connection.transaction():
                 connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-                connection.execute(f'create schema if not exists "{schema}"')
-                connection.execute(_TABLE.format(schema=schema))
+                connection.execute(f'create schema if not exists "{schema}"'.encode())
+                connection.execute(_TABLE.format(schema=schema).encode())
                 missing = migrate.pending(schema_migrations(schema), _read(connection, schema))
                 if not missing:
                     return tuple(done)
                 step = missing[0]
                 for statement in step.statements:
-                    connection.execute(statement)
+                    connection.execute(statement.encode())
                 connection.execute(
-                    f'insert into "{schema}".migration (number, name, breaking, checksum) values (%s, %s, %s, %s)',  # noqa: S608
+                    f'insert into "{schema}".migration (number, name, breaking, checksum) values (%s, %s, %s, %s)'.encode(),
                     (step.number, step.name, step.breaking, step.checksum),
                 )
                 done.append(step)
@@ -79,7 +82,7 @@ def script(*, schema: str = SCHEMA) -> str:
         parts.append(f"-- {step.number:04d}_{step.name}")
         parts.extend(f"{statement};" for statement in step.statements)
         parts.append(
-            f'insert into "{schema}".migration (number, name, breaking, checksum) '  # noqa: S608
+            f'insert into "{schema}".migration (number, name, breaking, checksum) '
             f"values ({step.number}, '{step.name}', {str(step.breaking).lower()}, '{step.checksum}');"
         )
     return "\n".join(parts) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -20,9 +20,7 @@ _ALWAYS: Mapping[str, str] = {
     "lock_timeout": str(LOCK_TIMEOUT_MS),
     "idle_in_transaction_session_timeout": "60000",
 }
-_WORKER: Mapping[str, str] = {
-    f"enable_{kind}": "off" for kind in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "material")
-}
+_WORKER: Mapping[str, str] = {f"enable_{kind}": "off" for kind in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "material")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +29,17 @@ class Profile:
 
     worker: bool = False
 
-    def settings(self, *, local: bool) -> str:
+    def settings(self, *, local: bool) -> bytes:
         """One statement that sets everything, for the session or, behind a transaction pooler, for one transaction."""
         wanted = {**_ALWAYS, **(_WORKER if self.worker else {})}
         flag = "true" if local else "false"
         calls = [f"set_config('{name}', '{value}', {flag})" for name, value in wanted.items()]
         # `off` reports commits that a crash may lose; remote_apply and the like are the operator's choice.
-        calls.append(
-            f"case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', {flag}) end"
-        )
-        return f"select {', '.join(calls)}"  # noqa: S608 - constants of this module
+        calls.append(f"case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', {flag}) end")
+        return f"select {', '.join(calls)}".encode()
 
 
-PID = "select pg_backend_pid()"
+PID: Final = "select pg_backend_pid()"
 
 pooled: WeakKeyDictionary[psycopg.Connection[Any] | psycopg.AsyncConnection[Any], bool] = WeakKeyDictionary()
 """Connections that a transaction pooler may hand to another server process at each transaction."""

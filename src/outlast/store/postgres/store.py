@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -22,13 +22,13 @@ from outlast.store.postgres.faults import fault_of
 from outlast.store.postgres.migrating import applied_sql, to_applied
 from outlast.store.postgres.notify import CHANNEL, listen
 from outlast.store.postgres.session import CALL_LIMIT, PID, Profile, behind_pooler, pooled
-from outlast.store.postgres.watchdog import cut, limited
+from outlast.store.postgres.watchdog import cut, watchdog
 from outlast.store.program import Access, Operation, Repeat, Rows, Statement, T
 from outlast.store.protocol import Hints
 
 Async = psycopg.AsyncConnection[tuple[Any, ...]]
 Sync = psycopg.Connection[tuple[Any, ...]]
-BEGIN = "begin isolation level read committed"
+BEGIN: Final = "begin isolation level read committed"
 _NOTIFY_EVERY = 0.02
 _abandoned: list[object] = []  # pools of the process that this one was forked from: never closed here
 
@@ -55,7 +55,7 @@ class PostgresStore:
         self.hints = Hints()
         self._size = size
         self._patience = patience
-        self._sql = statements(schema, now)
+        self._sql = {name: text.encode() for name, text in statements(schema, now).items()}
         self._pid = os.getpid()
         self._async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[Async]] = WeakKeyDictionary()
         self._sync: ConnectionPool[Sync] | None = None
@@ -173,7 +173,7 @@ class PostgresStore:
             cursor = connection.execute(self._sql[statement.name], statement.params)
             return cursor.fetchall() if cursor.description else ()
 
-        with limited(connection):
+        with watchdog.limited(connection):
             local = pooled.get(connection, False)
             if operation.access is not Access.TRANSACTION and not local:
                 return drive(operation.start(), execute)
@@ -241,7 +241,7 @@ class PostgresStore:
     def reserved(self) -> PostgresStore:
         """A store with one connection of its own, for the lease keeper."""
         other = PostgresStore(self.conninfo, schema=self.schema, profile=self.profile, size=1, patience=self._patience)
-        other._sql = self._sql  # noqa: SLF001 - the same statements, the clock of tests included
+        other._sql = self._sql
         return other
 
     def announce(self, queues: tuple[str, ...]) -> None:

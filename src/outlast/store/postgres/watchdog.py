@@ -6,17 +6,18 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 
 from outlast.store.postgres.session import CALL_LIMIT
 
-Sync = psycopg.Connection[tuple[Any, ...]]
+Sync = psycopg.Connection[Any]
 
 
-def cut(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+def cut(connection: Sync | psycopg.AsyncConnection[Any]) -> None:
     """Shuts the socket down, so that who waits on it meets an error."""
     with suppress(OSError, psycopg.Error):
         duplicate = socket.socket(fileno=os.dup(connection.pgconn.socket))
@@ -26,43 +27,44 @@ def cut(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> N
             duplicate.close()
 
 
-class limited:  # noqa: N801 - used as a with-statement's verb
-    """Cuts a blocking connection that is silent for too long; one thread watches all of a process."""
+class Watchdog:
+    """One thread that watches the blocking calls of a process, started at the first of them and anew after a fork."""
 
-    _watched: dict[int, tuple[float, Sync]] = {}  # noqa: RUF012 - shared on purpose
-    _lock = threading.Lock()
-    _watcher: threading.Thread | None = None
+    def __init__(self) -> None:
+        self.forget()
 
-    def __init__(self, connection: Sync) -> None:
-        self._connection = connection
+    def forget(self) -> None:
+        """Begins anew; in a forked child the thread is gone, and nobody will ever release the lock."""
+        self._watched: dict[int, tuple[float, Sync]] = {}
+        self._lock = threading.Lock()
+        self._started = False
+        self._next = 0
 
-    def __enter__(self) -> None:
-        cls = type(self)
-        with cls._lock:
-            cls._watched[id(self)] = (time.monotonic() + CALL_LIMIT, self._connection)
-            if cls._watcher is None:
-                cls._watcher = threading.Thread(target=cls._watch, name="outlast-watchdog", daemon=True)
-                cls._watcher.start()
+    @contextmanager
+    def limited(self, connection: Sync) -> Generator[None, None, None]:
+        """Cuts the connection if the block takes longer than any call of ours does."""
+        with self._lock:
+            self._next += 1
+            token = self._next
+            self._watched[token] = (time.monotonic() + CALL_LIMIT, connection)
+            if not self._started:
+                self._started = True
+                threading.Thread(target=self._loop, name="outlast-watchdog", daemon=True).start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watched.pop(token, None)
 
-    def __exit__(self, *_exc: object) -> None:
-        with type(self)._lock:
-            type(self)._watched.pop(id(self), None)
-
-    @classmethod
-    def _watch(cls) -> None:
+    def _loop(self) -> None:
         while True:
             time.sleep(1)
             now = time.monotonic()
-            with cls._lock:
-                late = [c for until, c in cls._watched.values() if until < now]
+            with self._lock:
+                late = [connection for until, connection in self._watched.values() if until < now]
             for connection in late:
                 cut(connection)
 
 
-def _forget() -> None:
-    limited._watched = {}  # noqa: SLF001 - same module
-    limited._lock = threading.Lock()  # noqa: SLF001
-    limited._watcher = None  # noqa: SLF001
-
-
-os.register_at_fork(after_in_child=_forget)
+watchdog = Watchdog()
+os.register_at_fork(after_in_child=watchdog.forget)

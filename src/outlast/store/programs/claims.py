@@ -48,9 +48,7 @@ def claim(queue: str, handlers: Sequence[str], limit: int, holder: str, lease_ms
 
     After a commit of unknown outcome it is not repeated: `claimed_by` reads what this holder got.
     """
-    rows = yield Statement(
-        "claim", {"queue": queue, "handlers": list(handlers), "limit": limit, "holder": holder, "lease_ms": lease_ms}
-    )
+    rows = yield Statement("claim", {"queue": queue, "handlers": list(handlers), "limit": limit, "holder": holder, "lease_ms": lease_ms})
     return [_claimed(row, holder) for row in rows]
 
 

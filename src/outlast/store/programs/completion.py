@@ -98,9 +98,7 @@ def give_up(failure: Failed, *, window_ms: int, retention_ms: int) -> Program[Se
     if not locked or entry is None:
         return Settled((yield from refused(failure.ref, entry, ended_as=("needs_attention", "failed"))))
     return (
-        yield from end_attempt(
-            failure.ref, gave_up(failure, required=bool(entry.required)), window_ms=window_ms, retention_ms=retention_ms
-        )
+        yield from end_attempt(failure.ref, gave_up(failure, required=bool(entry.required)), window_ms=window_ms, retention_ms=retention_ms)
     )
 
 
@@ -151,9 +149,7 @@ def gave_up(failure: Failed, *, required: bool) -> Ending:
     )
 
 
-def end_attempt(
-    ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: int, lost: bool = False
-) -> Program[Settled]:
+def end_attempt(ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: int, lost: bool = False) -> Program[Settled]:
     """Deletes the entry under its guard and writes what follows: attempt, question, task, children, job. The job is locked."""
     place = place_of(ref)
     guard = "end_lost_entry" if lost else "end_entry"

@@ -67,9 +67,7 @@ def actions_of(text: str) -> tuple[Action, ...]:
 
 
 def _found(scope: Scope, job_id: str) -> Program[JobRow | None]:
-    rows = yield from rows_of(
-        Statement("job_view", {"tenant": scope.tenant, "job_id": job_id, "owner": scope.owner}), _job
-    )
+    rows = yield from rows_of(Statement("job_view", {"tenant": scope.tenant, "job_id": job_id, "owner": scope.owner}), _job)
     return rows[0] if rows else None
 
 
@@ -87,9 +85,7 @@ def job_owner(job_id: str) -> Program[tuple[str, str] | None]:
 
 
 @operation(Access.READ)
-def jobs(
-    scope: Scope | None, wanted: Filter, *, limit: int, before: str | None
-) -> Program[tuple[list[JobRow], str | None]]:
+def jobs(scope: Scope | None, wanted: Filter, *, limit: int, before: str | None) -> Program[tuple[list[JobRow], str | None]]:
     """One page of jobs, newest first, and where the next one begins; scope None: all tenants, for an operator at the store.
 
     Derived states are looked up among the open jobs, a bounded number of rounds a call; a page may then be short though more follow.
@@ -177,9 +173,7 @@ def usable_output(scope: Scope, job_id: str) -> Program[tuple[JobRow | None, Out
 
 
 @operation(Access.READ)
-def outputs(
-    scope: Scope, job_id: str, *, task: str | None, no: int | None
-) -> Program[tuple[JobRow | None, list[OutputRow]]]:
+def outputs(scope: Scope, job_id: str, *, task: str | None, no: int | None) -> Program[tuple[JobRow | None, list[OutputRow]]]:
     """The job, and the outputs of one of its tasks by place, or of all its tasks of one name."""
     found = yield from _found(scope, job_id)
     if found is None:
@@ -215,7 +209,8 @@ def recovery(scope: Scope, job_id: str) -> Program[tuple[JobRow, RecoveryRows] |
     return found, RecoveryRows(tuple(attempts), tuple(questions), tuple(steps), tuple(listed))
 
 
-def _question(attention_id: str, label: str, code: str, message: str, actions: str, until: int) -> AttentionRow:
+def _question(*row: Any) -> AttentionRow:
+    attention_id, label, code, message, actions, until = row
     return AttentionRow(attention_id, label, code, message, actions_of(actions), until)
 
 
@@ -238,9 +233,7 @@ def queues() -> Program[list[QueueRow]]:
     waiting = yield Statement("queue_waiting", {})
     found: dict[tuple[str, str], QueueRow] = {}
     for queue, handler, total, free, oldest in ready:
-        found[queue, handler] = QueueRow(
-            queue, handler, int(free), int(total) - int(free), 0, None if oldest is None else int(oldest)
-        )
+        found[queue, handler] = QueueRow(queue, handler, int(free), int(total) - int(free), 0, None if oldest is None else int(oldest))
     for queue, handler, total in waiting:
         row = found.get((queue, handler), QueueRow(queue, handler, 0, 0, 0, None))
         found[queue, handler] = QueueRow(queue, handler, row.ready, row.held, int(total), row.oldest_ms)

@@ -18,9 +18,7 @@ _LOWEST = "00000000-0000-0000-0000-000000000000"
 def ended_leases(after: LostLease | None, limit: int) -> Program[list[LostLease]]:
     """Entries whose lease has ended, in key order, after a given one."""
     start = (
-        {"tenant": "", "job_id": _LOWEST, "no": -1}
-        if after is None
-        else {"tenant": after.tenant, "job_id": after.job_id, "no": after.no}
+        {"tenant": "", "job_id": _LOWEST, "no": -1} if after is None else {"tenant": after.tenant, "job_id": after.job_id, "no": after.no}
     )
 
     def row(tenant: str, job_id: str, no: int, fence: int, revoked: int) -> LostLease:
@@ -33,9 +31,7 @@ def ended_leases(after: LostLease | None, limit: int) -> Program[list[LostLease]
 def windows_over(after: OpenWindow | None, limit: int) -> Program[list[OpenWindow]]:
     """Open questions whose window is over, in key order, after a given one."""
     start = (
-        {"tenant": "", "job_id": _LOWEST, "id": ""}
-        if after is None
-        else {"tenant": after.tenant, "job_id": after.job_id, "id": after.id}
+        {"tenant": "", "job_id": _LOWEST, "id": ""} if after is None else {"tenant": after.tenant, "job_id": after.job_id, "id": after.id}
     )
     return (yield from rows_of(Statement("windows_over", {**start, "limit": limit}), OpenWindow))
 
@@ -111,9 +107,7 @@ def close_window(candidate: OpenWindow, *, retention_ms: int) -> Program[Swept]:
         return Swept.PASSED
     no, required = still[0]
     if required:
-        yield from end_job(
-            candidate.tenant, candidate.job_id, outcome="abandoned", actor=SWEEPER, retention_ms=retention_ms
-        )
+        yield from end_job(candidate.tenant, candidate.job_id, outcome="abandoned", actor=SWEEPER, retention_ms=retention_ms)
         return Swept.ABANDONED
     resolution = {**place, "id": candidate.id, "action": "skip", "actor": SWEEPER, "request_hash": None}
     yield Statement("resolve_attention", resolution)
@@ -142,13 +136,7 @@ def worker_of(holder: str | None) -> str:
 
 
 def _still_lost(entry: EntryRow | None, candidate: LostLease) -> bool:
-    return (
-        entry is not None
-        and entry.fence == candidate.fence
-        and entry.holder is not None
-        and not entry.leased
-        and not entry.revoked
-    )
+    return entry is not None and entry.fence == candidate.fence and entry.holder is not None and not entry.leased and not entry.revoked
 
 
 def _ref(candidate: LostLease, holder: str | None) -> TaskRef:

@@ -46,13 +46,7 @@ def entry_of(ref: TaskRef) -> Program[EntryRow | None]:
 
 def holds(entry: EntryRow | None, ref: TaskRef) -> bool:
     """Whether the claim still owns the task, as far as a read can tell."""
-    return (
-        entry is not None
-        and entry.fence == ref.fence
-        and entry.holder == ref.holder
-        and bool(entry.leased)
-        and not entry.revoked
-    )
+    return entry is not None and entry.fence == ref.fence and entry.holder == ref.holder and bool(entry.leased) and not entry.revoked
 
 
 def refused(ref: TaskRef, entry: EntryRow | None, *, ended_as: tuple[str, ...] = ()) -> Program[Verdict]:

@@ -21,11 +21,7 @@ class Build:
     @property
     def wal_is_safe(self) -> bool:
         """Whether the WAL-reset defect is fixed in it."""
-        return (
-            self.version >= (3, 51, 3)
-            or (3, 50, 7) <= self.version < (3, 51, 0)
-            or (3, 44, 6) <= self.version < (3, 45, 0)
-        )
+        return self.version >= (3, 51, 3) or (3, 50, 7) <= self.version < (3, 51, 0) or (3, 44, 6) <= self.version < (3, 45, 0)
 
     @property
     def usable(self) -> bool:

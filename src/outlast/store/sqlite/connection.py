@@ -36,6 +36,7 @@ _NETWORK = frozenset(
     }
 )
 _MOUNTS = Path("/proc/self/mountinfo")
+_MOUNT_POINT = 4  # the place of the mount point in its lines
 
 
 class Connection:
@@ -49,9 +50,7 @@ class Connection:
         refuse_network(path)
         self.path = path
         self.inode = -1
-        self._raw = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=BUSY_PATIENCE, cached_statements=256
-        )
+        self._raw = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_PATIENCE, cached_statements=256)
         try:
             self._prepare(build)
         except BaseException:
@@ -121,9 +120,9 @@ def refuse_network(path: str, mounts: Path = _MOUNTS) -> None:
     for line in lines:
         left, _, right = line.partition(" - ")
         fields = left.split(" ")
-        if len(fields) <= 4 or not right:
+        if len(fields) <= _MOUNT_POINT or not right:
             continue
-        mount = fields[4].replace("\\040", " ")
+        mount = fields[_MOUNT_POINT].replace("\\040", " ")
         inside = target == mount or target.startswith(mount.rstrip("/") + "/")
         if inside and len(mount) >= len(best):
             best, kind = mount, right.split(" ")[0]

@@ -18,7 +18,7 @@ create table if not exists outlast_migration (
 _RECORD = f"""
 insert into outlast_migration (number, name, breaking, checksum, applied_at)
 values (:number, :name, :breaking, :checksum, {CLOCK})
-"""  # noqa: S608 - the clock is a constant
+"""
 
 
 def read_applied(connection: Connection) -> list[Applied]:
@@ -35,9 +35,7 @@ def _connect(path: str) -> Connection:
     try:
         return Connection(path)
     except sqlite3.Error as error:
-        raise StoreUnavailable(
-            "The store's file cannot be opened. Check that it is a SQLite file and its permissions."
-        ) from error
+        raise StoreUnavailable("The store's file cannot be opened. Check that it is a SQLite file and its permissions.") from error
 
 
 def pending(path: str) -> tuple[Migration, ...]:
@@ -48,9 +46,7 @@ def pending(path: str) -> tuple[Migration, ...]:
     try:
         return migrate.pending(schema_migrations(), read_applied(connection))
     except sqlite3.Error as error:
-        raise StoreUnavailable(
-            "The store's file cannot be read. Check that it is a SQLite file and its permissions."
-        ) from error
+        raise StoreUnavailable("The store's file cannot be read. Check that it is a SQLite file and its permissions.") from error
     finally:
         connection.close()
 
@@ -104,5 +100,5 @@ def script() -> str:
         parts.append(f"-- {step.number:04d}_{step.name}")
         parts.extend(f"{statement};" for statement in step.statements)
         values = f"{step.number}, '{step.name}', {int(step.breaking)}, '{step.checksum}', {CLOCK}"
-        parts.append(f"insert into outlast_migration (number, name, breaking, checksum, applied_at) values ({values});")  # noqa: S608
+        parts.append(f"insert into outlast_migration (number, name, breaking, checksum, applied_at) values ({values});")
     return "\n".join(parts) + "\n"

@@ -23,9 +23,7 @@ class Readers:
         self._connect = connect
         self._sql = sql
         self._queue: SimpleQueue[tuple[Operation[Any], Future[Any]] | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._loop, name=f"outlast-reader-{n}", daemon=True) for n in range(threads)
-        ]
+        self._threads = [threading.Thread(target=self._loop, name=f"outlast-reader-{n}", daemon=True) for n in range(threads)]
         for thread in self._threads:
             thread.start()
 

@@ -92,8 +92,7 @@ class Writer:
         try:
             connection = self._open()
             connection.execute("begin immediate")
-            for request in batch:
-                results.append((request, *self._one(connection, request.operation, alone=len(batch) == 1)))
+            results.extend((r, *self._one(connection, r.operation, alone=len(batch) == 1)) for r in batch)
             try:
                 connection.execute("commit")
             except sqlite3.Error as error:

@@ -77,6 +77,10 @@ class Outlast(Client):
             raise Invalid("The store is open already; name another one before the first call.")
         self.url = url
 
+    def adopt(self, store: Store) -> None:
+        """A store that is open already, in place of one of its own: a worker's in the same process, or one of a test."""
+        self._opened = store
+
     @property
     def sync(self) -> SyncClient:
         """The same calls for blocking code."""

@@ -27,7 +27,7 @@ from outlast.domain.errors import (
     StaleVersion,
 )
 from outlast.domain.ids import is_job_id, uuid7
-from outlast.domain.kinds import MAX_NAME, AnyTask, Kind
+from outlast.domain.kinds import MAX_NAME, AnyTask, In, Kind
 from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
 from outlast.domain.payload import JSON, canonical, check_key, dump, parse
 from outlast.domain.registry import Registry
@@ -60,14 +60,18 @@ class Application:
         return round(self.settings.retention * 1000)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Submission:
     """One of `submit_many`; arguments as of `submit`."""
 
     kind: Kind[Any]
     input: Any
-    key: str | None = None
-    not_before: datetime | None = None
+    key: str | None
+    not_before: datetime | None
+
+    def __init__(self, kind: Kind[In], input: In, *, key: str | None = None, not_before: datetime | None = None) -> None:
+        for name, value in (("kind", kind), ("input", input), ("key", key), ("not_before", not_before)):
+            object.__setattr__(self, name, value)
 
 
 def prepare(app: Application, kind: Kind[Any], value: Any, *, owner: Principal, key: str | None, not_before: datetime | None) -> Admission:

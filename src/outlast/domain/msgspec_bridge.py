@@ -35,8 +35,8 @@ _LISTS: Final = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspe
 
 def foreign(hint: object) -> object:
     """A type in `hint` that JSON cannot be read as, or None; raises what msgspec does for an ambiguous one."""
-    found = (node for node in _nodes(_type_info(hint), {}) if isinstance(node, _FOREIGN))
-    return next((getattr(node, "cls", node) for node in found), None)
+    kinds = (getattr(node, "cls", node) for node in _nodes(_type_info(hint), {}) if isinstance(node, _FOREIGN))
+    return next((kind for kind in kinds if kind is not object), None)
 
 
 @per_type

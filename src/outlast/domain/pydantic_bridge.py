@@ -161,6 +161,8 @@ def _aligned(raw: object, dumped: object) -> object:
     """
     if isinstance(raw, float) and not isfinite(raw) and not isinstance(dumped, str):
         raise Refusal("is NaN or infinite; use None or a string")
+    if isinstance(raw, Iterator):
+        raise Refusal("is read by going through it once, as files and generators are; use a list")
     if hasattr(raw, "get_secret_value"):
         raise Refusal(f"is {article(raw)}, which is not written; pass a reference to the secret")
     if isinstance(raw, Mapping) and isinstance(dumped, dict):

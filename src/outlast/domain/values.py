@@ -148,16 +148,16 @@ class _Plain:
 
 def _opened(value: object) -> dict[str, object] | list[object] | None:
     """The members or items of a container, still as they are; None for what is none."""
+    if isinstance(value, list | tuple):
+        return list(cast("Iterable[object]", value))
     if isinstance(value, Mapping):
         return _keyed(cast("Mapping[object, object]", value))
-    if isinstance(value, list | tuple | AbstractSet):
-        return list(cast("Iterable[object]", value))
     if isinstance(value, msgspec.Struct):
         return _struct(value)
     if is_dataclass(value) and not isinstance(value, type):
         members = {field.name: getattr(value, field.name) for field in fields(value)}
         return {name: member for name, member in members.items() if member is not msgspec.UNSET}
-    return None
+    return list(cast("Iterable[object]", value)) if isinstance(value, AbstractSet) else None
 
 
 def _keyed(value: Mapping[object, object]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The correlation id of what is being done: taken up by a submit, set for each attempt, in a context variable."""
+"""Whose work is being done, in context variables: the correlation id, taken up by a submit, and the worker. Set for each attempt."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ from contextvars import ContextVar
 
 correlation_id: ContextVar[str | None] = ContextVar("outlast_correlation_id", default=None)
 """The id that a job submitted here inherits; None outside a request or attempt."""
+worker_id: ContextVar[str | None] = ContextVar("outlast_worker_id", default=None)
+"""The worker that runs the present attempt; None outside of one."""

@@ -29,6 +29,17 @@ class WorkerStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreNote(Event):
+    """Something about the store that who starts a worker should know."""
+
+    level: ClassVar[str] = "WARNING"
+    note: str
+
+    def text(self) -> str:
+        return self.note
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStopping(Event):
     """A worker claims nothing more."""
 
@@ -170,7 +181,7 @@ class Zombie(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopDied(Event):
-    """A background loop ended by an error; the worker stops."""
+    """A background loop ended by an error; the worker stops. `error` is the exception's type and place: its text may hold values."""
 
     level: ClassVar[str] = "CRITICAL"
     loop: str

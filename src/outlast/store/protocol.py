@@ -67,6 +67,10 @@ class Store(SyncRunner, Protocol):
         """As `run_sync`, without blocking the loop."""
         ...
 
+    def notes(self) -> tuple[str, ...]:
+        """What who starts a worker on it should know, in sentences."""
+        ...
+
     def reserved(self) -> SyncRunner:
         """A runner of its own connection, for the lease keeper; on SQLite the writer thread, ahead of its queue."""
         ...

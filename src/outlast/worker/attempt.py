@@ -19,7 +19,7 @@ from outlast.domain.registry import Registry
 from outlast.domain.retry import parse_retry_after
 from outlast.domain.values import MISSING, decode, encode
 from outlast.domain.work import Asked, Failed, Finished
-from outlast.observe.correlation import correlation_id
+from outlast.observe.correlation import correlation_id, worker_id
 from outlast.store.protocol import Store
 from outlast.worker.attempt_state import AttemptState
 from outlast.worker.context import Completion, Context, SyncContext
@@ -60,6 +60,7 @@ class Runner:
     async def run(self, hold: Hold) -> Outcome:
         """Runs one attempt to its outcome; never raises, but for a cancellation from outside that finds the claim still ours."""
         correlation_id.set(hold.claimed.correlation_id)
+        worker_id.set(self._worker)
         try:
             kind, task = self._registry.resolve(hold.claimed.handler)
             value = decode(hold.claimed.input, kind.input_type, forbid_unknown=True)

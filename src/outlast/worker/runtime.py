@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 from outlast.domain.defaults import GRACE, SLOTS, SWEEPS_PER_LEASE, ZOMBIES, Settings
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.registry import Registry
-from outlast.observe.events import AttemptStarted, LoopDied, WorkerStarted, WorkerStopping, Zombie
+from outlast.observe.events import AttemptStarted, LoopDied, StoreNote, WorkerStarted, WorkerStopping, Zombie
 from outlast.observe.hub import emit
 from outlast.store.programs import claims, status
 from outlast.store.protocol import Store
@@ -95,7 +97,11 @@ class Worker:
         sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.hint)
         if not await self._reach_store():
             return Exit.CLEAN
+        # Renewals have a connection of their own from the start: later there may be none left.
+        await asyncio.to_thread(reserved.run_sync, status.clock())
         self._keeper.start()
+        for note in self._store.notes():
+            emit(StoreNote(note))
         unsubscribe = self._store.hints.subscribe(self._hinted)
         loops = [
             self._supervised("claimer", self._claimer.loop()),
@@ -262,7 +268,7 @@ class Worker:
         return asyncio.create_task(run(), name=f"outlast-{name}")
 
     def _died(self, name: str, error: BaseException) -> None:
-        emit(LoopDied(name, f"{type(error).__name__}: {error}"))
+        emit(LoopDied(name, _type_and_place(error)))
         self._exit = Exit.LOOP_DIED
         self._hurry.set()
         self.stop()
@@ -280,6 +286,13 @@ class Worker:
         silent = time.monotonic() - self._beat
         task = asyncio.current_task(self._loop) if self._loop is not None and silent > _WATCH else None
         return silent, task.get_name() if task is not None else "something outside tasks"
+
+
+def _type_and_place(error: BaseException) -> str:
+    """What an exception was and where, without its text, which may hold values of users."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"
 
 
 def _lease(store: Store, settings: Settings, options: Options) -> float:

@@ -46,6 +46,7 @@ class PostgresStore:
         schema: str = SCHEMA,
         profile: Profile | None = None,
         size: int = 4,
+        least: int = 0,
         now: str = CLOCK,
         patience: float = PATIENCE,
     ) -> None:
@@ -54,6 +55,7 @@ class PostgresStore:
         self.profile = profile or Profile()
         self.hints = Hints()
         self._size = size
+        self._least = least
         self._patience = patience
         self._sql = {name: text.encode() for name, text in statements(schema, now).items()}
         self._pid = os.getpid()
@@ -120,7 +122,7 @@ class PostgresStore:
                 self.conninfo,
                 connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
                 kwargs={"autocommit": True, "application_name": "outlast"},
-                min_size=0,
+                min_size=self._least,
                 max_size=self._size,
                 open=False,
                 configure=self._aconfigure,
@@ -198,7 +200,7 @@ class PostgresStore:
                     self.conninfo,
                     connection_class=psycopg.Connection[tuple[Any, ...]],
                     kwargs={"autocommit": True, "application_name": "outlast"},
-                    min_size=0,
+                    min_size=self._least,
                     max_size=self._size,
                     open=True,
                     configure=self._configure,
@@ -238,9 +240,13 @@ class PostgresStore:
         self._sync, self._async = None, WeakKeyDictionary()
         self._pid = os.getpid()
 
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: what matters is seen at the connection (a pooler, say) and said there."""
+        return ()
+
     def reserved(self) -> PostgresStore:
         """A store with one connection of its own, for the lease keeper."""
-        other = PostgresStore(self.conninfo, schema=self.schema, profile=self.profile, size=1, patience=self._patience)
+        other = PostgresStore(self.conninfo, schema=self.schema, profile=self.profile, size=1, least=1, patience=self._patience)
         other._sql = self._sql
         return other
 

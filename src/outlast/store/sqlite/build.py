@@ -6,10 +6,16 @@ Builds from 3.7.0 to 3.51.2 can corrupt a WAL database when a checkpoint races w
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import sqlite3
 from dataclasses import dataclass
+from functools import cache
+
+from outlast.domain.errors import Invalid
 
 OLDEST = (3, 37, 0)
+DRIVER_VARIABLE = "OUTLAST_SQLITE_DRIVER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +23,7 @@ class Build:
     """A SQLite build: its version, and whether its WAL can be trusted."""
 
     version: tuple[int, int, int]
+    driver: str = "sqlite3"
 
     @property
     def wal_is_safe(self) -> bool:
@@ -37,7 +44,23 @@ class Build:
         return ".".join(str(part) for part in self.version)
 
 
+@cache
 def linked() -> Build:
-    """The build that this Python links."""
+    """The build that is used: the one that this Python links, or apsw's where it is installed and that one's WAL is not safe.
+
+    All processes that share a file should use the same: it is chosen by what is installed, never by the file.
+    """
     major, minor, patch = sqlite3.sqlite_version_info
-    return Build((major, minor, patch))
+    own = Build((major, minor, patch))
+    wanted = os.environ.get(DRIVER_VARIABLE, "")
+    if wanted not in ("", "sqlite3", "apsw"):
+        raise Invalid(f"{DRIVER_VARIABLE} is sqlite3 or apsw.")
+    there = importlib.util.find_spec("apsw") is not None
+    if wanted == "apsw" and not there:
+        raise Invalid(f"{DRIVER_VARIABLE} names apsw, which is not installed: pip install 'outlast[apsw]'.")
+    if wanted == "sqlite3" or not there or (own.wal_is_safe and not wanted):
+        return own
+    import apsw  # noqa: PLC0415 - an extra
+
+    major, minor, patch = (int(part) for part in apsw.sqlite_lib_version().split(".")[:3])
+    return Build((major, minor, patch), "apsw")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from outlast.domain.errors import StoreUnavailable
 from outlast.store.program import Rows
 from outlast.store.sqlite.build import OLDEST, Build, linked
 from outlast.store.sqlite.faults import is_busy
+from outlast.store.sqlite.raw import ERRORS, Parameters, open_raw
 
 BUSY_PATIENCE = 5.0
 _PAUSE = 0.0005  # SQLite's own wait backs off to 100 ms and starves beside busy writers
@@ -50,7 +48,7 @@ class Connection:
         refuse_network(path)
         self.path = path
         self.inode = -1
-        self._raw = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_PATIENCE, cached_statements=256)
+        self._raw = open_raw(path, build)
         try:
             self._prepare(build)
         except BaseException:
@@ -58,24 +56,23 @@ class Connection:
             raise
 
     def _prepare(self, build: Build) -> None:
-        mode = self._raw.execute(f"pragma journal_mode = {build.journal_mode}").fetchone()[0]
+        mode = self.execute(f"pragma journal_mode = {build.journal_mode}")[0][0]
         if self.path != ":memory:" and mode != build.journal_mode:
             raise StoreUnavailable(
                 f"The file is in {mode} mode, which is not safe with SQLite {build}, and another program has it open. "
                 "Close that program, or use the same, fixed SQLite build everywhere."
             )
-        self._raw.execute("pragma synchronous = full")
-        self._raw.execute("pragma busy_timeout = 0")
-        self._raw.execute("pragma temp_store = memory")
+        self.execute("pragma synchronous = full")
+        self.execute("pragma temp_store = memory")
         self.inode = inode_of(self.path)
 
-    def execute(self, sql: str, params: Mapping[str, Any] | tuple[Any, ...] = ()) -> Rows:
+    def execute(self, sql: str, params: Parameters = ()) -> Rows:
         """The statement's rows. Meeting a lock it tries again every half millisecond, for 5 s."""
         until = 0.0
         while True:
             try:
-                return self._raw.execute(sql, params).fetchall()
-            except sqlite3.OperationalError as error:
+                return self._raw.execute(sql, params)
+            except ERRORS as error:
                 if not is_busy(error):
                     raise
                 now = time.monotonic()

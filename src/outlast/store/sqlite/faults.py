@@ -30,7 +30,9 @@ _BY_CODE = {
 
 def code_of(error: BaseException) -> int | None:
     """The primary error code, or None for an error that has none."""
-    code = getattr(error, "sqlite_errorcode", None)
+    code = getattr(error, "sqlite_errorcode", None)  # the standard library's
+    if code is None:
+        code = getattr(error, "result", None)  # apsw's
     return code & 0xFF if isinstance(code, int) else None
 
 
@@ -46,6 +48,6 @@ def fault_of(error: BaseException) -> Fault:
     return Fault.UNKNOWN
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: BaseException) -> bool:
     """Whether another connection's lock was met; SQLITE_BUSY_SNAPSHOT too, which needs a new transaction."""
     return code_of(error) in (_BUSY, _LOCKED)

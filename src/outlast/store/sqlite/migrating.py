@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 from outlast.domain.errors import StoreUnavailable
@@ -10,6 +9,7 @@ from outlast.store import migrate
 from outlast.store.migrate import Applied, Migration
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.dialect import CLOCK, schema_migrations
+from outlast.store.sqlite.raw import ERRORS
 
 _TABLE = """
 create table if not exists outlast_migration (
@@ -34,7 +34,7 @@ def _connect(path: str) -> Connection:
         raise StoreUnavailable("The folder of the store's file does not exist. Create it, or name another path.")
     try:
         return Connection(path)
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise StoreUnavailable("The store's file cannot be opened. Check that it is a SQLite file and its permissions.") from error
 
 
@@ -45,7 +45,7 @@ def pending(path: str) -> tuple[Migration, ...]:
     connection = _connect(path)
     try:
         return migrate.pending(schema_migrations(), read_applied(connection))
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise StoreUnavailable("The store's file cannot be read. Check that it is a SQLite file and its permissions.") from error
     finally:
         connection.close()
@@ -56,7 +56,7 @@ def apply(path: str) -> tuple[Migration, ...]:
     connection = _connect(path)
     try:
         return apply_on(connection)
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise StoreUnavailable(
             "The store's file cannot be written. Check that it is a SQLite file, its permissions and its disk."
         ) from error

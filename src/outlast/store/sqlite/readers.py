@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -14,6 +13,7 @@ from outlast.store.drive import Fault, drive
 from outlast.store.program import Operation, Rows, Statement
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.faults import fault_of
+from outlast.store.sqlite.raw import ERRORS
 
 
 class Readers:
@@ -54,8 +54,8 @@ class Readers:
                     connection = self._connect()
                 future.set_result(self._read(connection, operation))
             except Exception as error:
-                if connection is not None and isinstance(error, sqlite3.Error) and fault_of(error) is Fault.LOST:
-                    with suppress(sqlite3.Error):
+                if connection is not None and isinstance(error, ERRORS) and fault_of(error) is Fault.LOST:
+                    with suppress(*ERRORS):
                         connection.close()
                     connection = None
                 future.set_exception(error)

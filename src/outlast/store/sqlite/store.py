@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 import threading
 import time
 from concurrent.futures import Future
@@ -17,10 +16,12 @@ from outlast.store import migrate
 from outlast.store.drive import Tries
 from outlast.store.program import Access, Operation, Repeat, T
 from outlast.store.protocol import Hints
+from outlast.store.sqlite.build import linked
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.dialect import CLOCK, schema_migrations, statements
 from outlast.store.sqlite.faults import fault_of
 from outlast.store.sqlite.migrating import read_applied
+from outlast.store.sqlite.raw import ERRORS
 from outlast.store.sqlite.readers import Readers
 from outlast.store.sqlite.writer import CommitFailed, Writer
 
@@ -100,7 +101,7 @@ class SqliteStore:
             migrate.require_migrated(schema_migrations(), ())
         try:
             connection = Connection(self.path)
-        except sqlite3.OperationalError as error:
+        except ERRORS as error:
             raise StoreUnavailable("The store's file cannot be opened. Check its path and permissions.") from error
         try:
             migrate.require_migrated(schema_migrations(), read_applied(connection))
@@ -108,6 +109,14 @@ class SqliteStore:
             connection.close()
             raise
         return connection
+
+    def notes(self) -> tuple[str, ...]:
+        """Which journal the build allows."""
+        build = linked()
+        if build.wal_is_safe:
+            return ()
+        note = f"SQLite {build} can corrupt a database in WAL mode (fixed in 3.51.3): this store uses the rollback journal, which is safe"
+        return (f"{note} and slower. Install outlast[apsw] for a newer build.",)
 
     def reserved(self) -> SqliteStore:
         """This store: renewals go through its writer thread, ahead of the queue."""

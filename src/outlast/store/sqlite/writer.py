@@ -14,6 +14,7 @@ from outlast.store.drive import Fault, drive, with_subprograms
 from outlast.store.program import Operation, Repeat, Rows, Statement
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.faults import fault_of
+from outlast.store.sqlite.raw import ERRORS
 from outlast.store.sqlite.subprograms import SUBPROGRAMS
 
 _BATCH = 256
@@ -95,7 +96,7 @@ class Writer:
             results.extend((r, *self._one(connection, r.operation, alone=len(batch) == 1)) for r in batch)
             try:
                 connection.execute("commit")
-            except sqlite3.Error as error:
+            except ERRORS as error:
                 raise CommitFailed from error
         except Exception as error:
             self._abandon(error)
@@ -118,7 +119,7 @@ class Writer:
             try:
                 value = drive(with_subprograms(operation.start(), SUBPROGRAMS), execute)
             except Exception as error:
-                if isinstance(error, sqlite3.Error) and (fault_of(error) in _OF_ALL or not connection.in_transaction):
+                if isinstance(error, ERRORS) and (fault_of(error) in _OF_ALL or not connection.in_transaction):
                     raise
                 connection.execute("rollback" if alone else "rollback to request")
                 connection.execute("begin immediate" if alone else "release request")
@@ -145,10 +146,10 @@ class Writer:
             return
         cause = error.__cause__ if isinstance(error, CommitFailed) and error.__cause__ is not None else error
         poisoned = fault_of(cause) is not Fault.CONFLICT
-        with suppress(sqlite3.Error):
+        with suppress(*ERRORS):
             if connection.in_transaction:
                 connection.execute("rollback")
         if poisoned or connection.in_transaction:
-            with suppress(sqlite3.Error):
+            with suppress(*ERRORS):
                 connection.close()
             self._connection = None

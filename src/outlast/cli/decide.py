@@ -1,0 +1,112 @@
+"""`outlast jobs cancel`, `retry` and `rerun`: what is decided about a job from outside."""
+
+from __future__ import annotations
+
+import click
+
+from outlast.app import Outlast
+from outlast.cli.exits import Exit, Refused
+from outlast.cli.options import TARGET, application, as_option, at_store, json_option, opened, operator_of, store_option
+from outlast.cli.output import note, say, say_json
+from outlast.cli.views import job_json, state_of
+from outlast.client._sync import SyncClient
+from outlast.domain.access import scope_of
+from outlast.domain.errors import NotFound
+from outlast.domain.ids import is_job_id
+from outlast.domain.model import JobView, Principal
+from outlast.domain.work import AttentionRow
+from outlast.store.programs import status
+
+job_argument = click.argument("job_id", metavar="ID", type=lambda text: text.strip().lower())
+
+
+def acting_on(client: SyncClient, job_id: str, acting: Principal | None) -> Principal:
+    """Who acts: the one that --as names, else an operator of the job's tenant, at the store."""
+    if acting is not None:
+        return acting
+    found = client.store.run_sync(status.job_owner(job_id)) if is_job_id(job_id) else None
+    if found is None:
+        raise NotFound("There is no such job in this store. `outlast jobs list` shows those that there are.")
+    return operator_of(found[0])
+
+
+@click.command()
+@job_argument
+@as_option
+@store_option
+@json_option
+def cancel(job_id: str, *, acting: Principal | None, store: str | None, as_json: bool) -> None:
+    """Cancel a job: after this nothing of it is written any more. Again is no error."""
+    with opened(at_store(store)) as client:
+        view = client.cancel(job_id, principal=acting_on(client, job_id, acting))
+    _tell(view, as_json=as_json)
+    if view.stopping and not as_json:
+        note("a worker still has a task of it and is told to stop; what that task writes is refused")
+
+
+@click.command()
+@job_argument
+@as_option
+@store_option
+@json_option
+def retry(job_id: str, *, acting: Principal | None, store: str | None, as_json: bool) -> None:
+    """Try again every task of a job that needs attention and offers a retry."""
+    app = at_store(store)
+    with opened(app) as client:
+        principal = acting_on(client, job_id, acting)
+        view = client.get(job_id, principal=principal)
+        questions = _questions(app, client, view, principal)
+        offered = [q for q in questions if "retry" in q.actions]
+        for question in offered:
+            view = client.act(job_id, question.id, action="retry", principal=principal)
+    others = [q for q in questions if q not in offered]
+    if as_json:
+        say_json({"retried": [q.id for q in offered], "not_offered": [q.id for q in others], "job": job_json(view, None)})
+    else:
+        _tell(view, as_json=False)
+        for question in others:
+            note(f"{question.label}: {question.code} offers no retry, but {', '.join(question.actions)}; its owner decides")
+    if others:
+        raise click.exceptions.Exit(int(Exit.ATTENTION))
+
+
+def _questions(app: Outlast, client: SyncClient, view: JobView, principal: Principal) -> tuple[AttentionRow, ...]:
+    """The open questions of a job that needs attention."""
+    found = client.store.run_sync(status.recovery(scope_of(principal, "retry"), view.id))
+    questions = found[1].questions if found else ()
+    if not questions:
+        advice = " To run it once more as a new job: outlast jobs rerun." if view.final else " Its workers go on with it by themselves."
+        raise Refused(f"Nothing of this job waits for a decision: it is {state_of(view)}.{advice}", Exit.CONFLICT, code="not_offered")
+    return questions
+
+
+@click.command()
+@job_argument
+@click.option(
+    "--target", envvar=TARGET, show_envvar=True, metavar="TARGET", help="module:attribute of the application that knows the kind."
+)
+@click.option("--key", help="Idempotency key: the same key again gives the same new job.")
+@as_option
+@store_option
+@json_option
+def rerun(job_id: str, *, target: str | None, key: str | None, acting: Principal | None, store: str | None, as_json: bool) -> None:
+    """Submit the same request once more, as a new job that names the old one. The old one must be final."""
+    if target is None:
+        raise click.UsageError(
+            f"A rerun plans the job anew, so it needs the application: --target module:attribute, or the environment variable {TARGET}."
+        )
+    app = application(target, store)
+    with opened(app) as client:
+        handle = client.rerun(job_id, principal=acting_on(client, job_id, acting), key=key)
+    if as_json:
+        say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed, "rerun_of": job_id})
+        return
+    say(handle.id)
+    say(f"{handle.state} (replayed: this key and request came before)" if handle.replayed else handle.state)
+
+
+def _tell(view: JobView, *, as_json: bool) -> None:
+    if as_json:
+        say_json(job_json(view, None))
+    else:
+        say(f"{view.id} {state_of(view)}")

@@ -1,0 +1,97 @@
+"""How a command ends: one table of exit codes, and the refusal that carries one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import IO, Any, Final
+
+import click
+
+from outlast.cli.output import safe
+from outlast.domain.errors import (
+    Conflict,
+    Contended,
+    Forbidden,
+    KeyReused,
+    NotFound,
+    NotMigrated,
+    OutcomeUnknown,
+    OutlastError,
+    StoreUnavailable,
+)
+
+
+class Exit(IntEnum):
+    """The exit codes of all commands."""
+
+    OK = 0
+    ATTENTION = 1
+    INVALID = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    UNAVAILABLE = 5
+    NOT_MIGRATED = 6
+    FORBIDDEN = 7
+    DEFECT = 70
+    ZOMBIES = 75
+    INTERRUPTED = 130
+
+
+MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
+    {
+        Exit.OK: "done, or nothing to do; a worker was told to stop and did",
+        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor",
+        Exit.INVALID: "wrong usage, target, input or setting; nothing was written",
+        Exit.NOT_FOUND: "no such job, or not theirs",
+        Exit.CONFLICT: "the job stands otherwise, or the key belongs to another request",
+        Exit.UNAVAILABLE: "the store did not answer, or its answer to a commit was lost",
+        Exit.NOT_MIGRATED: "the store is older or newer than this version: outlast migrate",
+        Exit.FORBIDDEN: "may see the job, may not do this with it",
+        Exit.DEFECT: "a loop of the worker died, or a defect of Outlast: see its log",
+        Exit.ZOMBIES: "a worker ended itself: too much code outlived its lease; start it anew",
+        Exit.INTERRUPTED: "interrupted from the keyboard",
+    }
+)
+
+_BY_ERROR: Final[tuple[tuple[type[OutlastError], Exit], ...]] = (
+    (NotFound, Exit.NOT_FOUND),
+    (Forbidden, Exit.FORBIDDEN),
+    (KeyReused, Exit.CONFLICT),
+    (Conflict, Exit.CONFLICT),
+    (Contended, Exit.UNAVAILABLE),
+    (StoreUnavailable, Exit.UNAVAILABLE),
+    (OutcomeUnknown, Exit.UNAVAILABLE),
+    (NotMigrated, Exit.NOT_MIGRATED),
+)
+
+
+def exit_of(error: OutlastError) -> Exit:
+    """The exit code of a refusal or fault."""
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), Exit.INVALID)
+
+
+class Refused(click.ClickException):
+    """A command was refused: one line on standard error, and the exit code."""
+
+    def __init__(self, message: str, exit_code: Exit = Exit.INVALID, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = int(exit_code)
+        self.code = code
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Prints `error: what to know and to do (code)`."""
+        code = f" ({self.code})" if self.code else ""
+        click.echo(f"error: {safe(self.message)}{code}", file=file or sys.stderr)
+
+
+def refused(error: OutlastError) -> Refused:
+    """The refusal as a command shows it."""
+    return Refused(error.message, exit_of(error), code=error.code)
+
+
+def table_of_exits() -> str:
+    """For the help: codes and meanings."""
+    return "\n".join(["Exit codes:", *(f"  {code.value:>3}  {meaning}" for code, meaning in MEANINGS.items())])

@@ -1,0 +1,83 @@
+"""The command `outlast`: its groups are imported when they are called, so that help is quick."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+import traceback
+from typing import Any, Final, NoReturn
+
+import click
+
+import outlast
+from outlast.cli.exits import Exit, refused, table_of_exits
+from outlast.cli.stopping import stopping
+from outlast.domain.errors import OutlastError
+
+_WORKING: Final = frozenset({"dev", "worker"})
+_COMMANDS: Final = {
+    "dev": "Everything in this process, for development; migrates by itself.",
+    "worker": "Run tasks until told to stop.",
+    "migrate": "Bring the store's tables to this version, or say what is missing.",
+    "jobs": "Submit, list, show, cancel, retry and rerun jobs.",
+    "queues": "What waits, what runs, and how old it is.",
+    "doctor": "Check versions, store, clock and leftovers; say what to do.",
+    "demo": "Run the main job on real input and watch it survive.",
+    "bench": "Measure a store on this machine.",
+}
+_HELP: Final = "Durable background jobs on SQLite and PostgreSQL."
+
+
+class Commands(click.Group):
+    """The groups by name, imported when called; refusals become one line and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the table."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, from the module of its name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"outlast.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The exit codes."""
+        formatter.write_paragraph()
+        formatter.write(table_of_exits() + "\n")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except OutlastError as error:
+            raise refused(error) from error
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(int(Exit.INTERRUPTED)) from None
+
+
+@click.group(cls=Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(outlast.__version__, "-V", "--version", prog_name="outlast")
+def commands() -> None:
+    """All commands."""
+
+
+def main() -> NoReturn:
+    """Runs the command that the process was started with, and exits."""
+    if sys.argv[1:2] and sys.argv[1] in _WORKING:
+        stopping.install()  # first, so that a signal during a slow start stops it as one later does
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        commands.main(prog_name="outlast")
+    except Exception:  # noqa: BLE001 - nothing is left above that could handle it
+        traceback.print_exc()
+    sys.exit(int(Exit.DEFECT))

@@ -1,0 +1,91 @@
+"""`outlast jobs submit`: one job, from JSON."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from outlast.app import Outlast
+from outlast.cli.exits import Refused, exit_of
+from outlast.cli.options import application, identity, json_option, opened, store_option
+from outlast.cli.output import say, say_json
+from outlast.domain.errors import NotRegistered, OutcomeUnknown
+from outlast.domain.kinds import Kind
+from outlast.domain.model import Principal
+from outlast.domain.payload import parse
+from outlast.domain.values import decode
+
+
+def moment(text: str) -> datetime:
+    """An aware time from ISO 8601."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter("write ISO 8601 with a zone, for example 2030-01-31T08:00:00+01:00") from error
+    if found.utcoffset() is None:
+        raise click.BadParameter(f"the time has no zone; add Z for UTC, or an offset, for example {found.isoformat()}+01:00")
+    return found
+
+
+@click.command("submit")
+@click.argument("target")
+@click.argument("kind")
+@click.option("--input", "source", required=True, metavar="FILE|-", help="JSON; - reads standard input.")
+@click.option("--as", "owner", type=identity, required=True, metavar="TENANT:SUBJECT", help="Whose job it is.")
+@click.option("--key", help="Idempotency key: the same key and request again give the same job.")
+@click.option("--not-before", type=moment, metavar="TIME", help="ISO 8601 with a zone; no task starts earlier.")
+@store_option
+@json_option
+def command(
+    target: str,
+    kind: str,
+    *,
+    source: str,
+    owner: Principal,
+    key: str | None,
+    not_before: datetime | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Submit a job of KIND, a name that TARGET (module:attribute) registers. Prints its id, committed, and then its state."""
+    app = application(target, store)
+    found = _kind(app, target, kind)
+    value = _input(source, found, limit=app.settings.max_input)
+    sent_key = key or f"cli-{uuid.uuid4().hex}"
+    with opened(app) as client:
+        try:
+            handle = client.submit(found, value, owner=owner, key=sent_key, not_before=not_before)
+        except OutcomeUnknown as error:
+            again = f"The connection was lost at the commit. Run the same command again with --key {sent_key}: it makes no second job."
+            raise Refused(again, exit_of(error), code=error.code) from error
+    if as_json:
+        say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed})
+        return
+    say(handle.id)
+    say(f"{handle.state} (replayed: this key and request came before)" if handle.replayed else handle.state)
+
+
+def _kind(app: Outlast, target: str, name: str) -> Kind[Any]:
+    try:
+        return app.registry.kind(name)
+    except NotRegistered as error:
+        known = ", ".join(sorted(app.registry.kinds)) or "none; are its modules imported?"
+        raise Refused(f"{target} registers no kind {name!r}. Its kinds: {known}.", code=error.code) from error
+
+
+def _input(source: str, kind: Kind[Any], *, limit: int) -> Any:
+    """The value in a file, read strictly and then as the kind's input type."""
+    try:
+        if source == "-":
+            body = click.get_binary_stream("stdin").read(limit + 1)
+        else:
+            with Path(source).open("rb") as file:
+                body = file.read(limit + 1)
+    except OSError as error:
+        raise Refused(f"The input {source!r} cannot be read: {error.strerror}.", code="input") from error
+    parse(body, limit=limit)
+    return decode(body.decode(), kind.input_type, forbid_unknown=True, what="input")

@@ -1,0 +1,59 @@
+"""`outlast worker`: runs tasks until told to stop."""
+
+from __future__ import annotations
+
+import click
+
+from outlast.cli.options import application, seconds, store_option, target_argument
+from outlast.cli.work import work, write_log
+from outlast.domain.defaults import GRACE, LEASE_POSTGRES, LEASE_SQLITE, SLOTS, ZOMBIES
+from outlast.domain.errors import Invalid
+from outlast.domain.kinds import check_name
+from outlast.worker.runtime import Options
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+log_option = click.option("--log", type=click.Choice(_LEVELS), default="info", show_default=True, help="How much goes to standard error.")
+
+
+def slots_of(queues: tuple[str, ...]) -> dict[str, int] | None:
+    """Slots by queue, from NAME=SLOTS or NAME; None if none was named."""
+    found: dict[str, int] = {}
+    for text in queues:
+        name, equals, number = text.partition("=")
+        try:
+            check_name(name, what="queue name")
+        except Invalid as error:
+            raise click.BadParameter(error.message, param_hint="--queue") from error
+        if equals and not (number.isdecimal() and number.isascii() and 1 <= int(number) <= 10_000):
+            raise click.BadParameter(f"{text!r}: write NAME=SLOTS with 1 to 10000 slots, for example mail=4", param_hint="--queue")
+        if name in found:
+            raise click.BadParameter(f"the queue {name!r} is named twice", param_hint="--queue")
+        found[name] = int(number) if equals else SLOTS
+    return found or None
+
+
+@click.command()
+@target_argument
+@store_option
+@click.option(
+    "--queue", "queues", multiple=True, metavar="NAME=SLOTS", help=f"May be repeated. Default: all known queues, {SLOTS} slots each."
+)
+@click.option(
+    "--lease", type=seconds, help=f"How long a task is held unless renewed. Default: {LEASE_POSTGRES:g}, on SQLite {LEASE_SQLITE:g}."
+)
+@click.option("--grace", type=seconds, default=GRACE, show_default=True, help="How long running tasks may go on after a stop signal.")
+@click.option(
+    "--zombies", type=click.IntRange(min=1), default=ZOMBIES, show_default=True, help="At so many tasks that outlive their lease: end."
+)
+@log_option
+def command(target: str, *, store: str | None, queues: tuple[str, ...], lease: float | None, grace: float, zombies: int, log: str) -> None:
+    """Run the tasks of TARGET (module:attribute) until told to stop.
+
+    Prints `worker ID ready` once it works. SIGTERM or SIGINT: no task is claimed any more, those that run have the grace period,
+    what is left then is handed back for another worker at once; exit code 0. A second signal hands back now.
+    """
+    slots = slots_of(queues)
+    app = application(target, store)
+    write_log(log)
+    work(app, Options(slots, lease=lease, grace=grace, zombies=zombies))

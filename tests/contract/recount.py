@@ -1,0 +1,127 @@
+"""Recomputes every counter, state and edge from the rows; what differs from what is stored is a defect."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from contract.backends import Backend, Row
+from outlast.domain.states import FINAL_JOBS, Counters, count, outcome_of, stored_job_state
+
+_OF_A_JOB = ("job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission")
+Key = tuple[str, str]
+
+
+def differences(backend: Backend) -> list[str]:
+    """What does not add up, as sentences."""
+    tables = {name: backend.query(f"select * from {{outlast.{name}}}") for name in (*_OF_A_JOB, "job")}
+    by_job: dict[str, dict[Key, list[Row]]] = {name: defaultdict(list) for name in _OF_A_JOB}
+    jobs = {(job["tenant"], job["id"]): job for job in tables["job"]}
+    found: list[str] = []
+    for name in _OF_A_JOB:
+        for row in tables[name]:
+            key = (row["tenant"], row["job_id"])
+            by_job[name][key].append(row)
+            if key not in jobs:
+                found.append(f"{name} of a job that is not there: {row}")
+    for key, job in jobs.items():
+        of_job = {name: by_job[name][key] for name in _OF_A_JOB}
+        label = f"job {job['id'][-4:]}"
+        found += [f"{label}: {text}" for text in (*_job(job, of_job), *_tasks(job, of_job), *_graph(of_job), *_usable(job, of_job["task"]))]
+    return found
+
+
+def _job(job: Row, of_job: dict[str, list[Row]]) -> list[str]:
+    tasks = of_job["task"]
+    stored = Counters(*(job[name] for name in Counters._fields))
+    counted = count((t["state"], bool(t["required"])) for t in tasks)
+    state = stored_job_state(cancelled=job["cancelled_at"] is not None, open=counted.open, attention=counted.attention)
+    final = state in FINAL_JOBS
+    found = []
+    if stored != counted:
+        found.append(f"counters {stored} but counted {counted}")
+    if job["state"] != state:
+        found.append(f"state {job['state']} but it follows {state}")
+    for name in ("finished_at", "purge_at", "outcome"):
+        if (job[name] is not None) != final:
+            found.append(f"{name} is {job[name]} though the job is {state}")
+    if state == "completed" and job["outcome"] != outcome_of(problems=counted.problems):
+        found.append(f"outcome {job['outcome']} with {counted.problems} problems")
+    if state == "cancelled" and job["outcome"] not in ("user", "abandoned", "superseded"):
+        found.append(f"outcome {job['outcome']} of a cancelled job")
+    if len(of_job["job_input"]) != 1:
+        found.append(f"{len(of_job['job_input'])} inputs")
+    if sorted(t["no"] for t in tasks) != list(range(job["total"])):
+        found.append("places are missing in the plan")
+    return found
+
+
+def _tasks(job: Row, of_job: dict[str, list[Row]]) -> list[str]:
+    entries = {e["no"]: e for e in of_job["queue_entry"]}
+    outputs = Counter(o["no"] for o in of_job["output"])
+    questions = Counter(q["no"] for q in of_job["attention"] if q["resolved_at"] is None)
+    found = []
+    for task in of_job["task"]:
+        no, state = task["no"], task["state"]
+        if outputs[no] != int(state == "completed"):
+            found.append(f"task {no} is {state} and has {outputs[no]} outputs")
+        if questions[no] != int(state == "needs_attention"):
+            found.append(f"task {no} is {state} and has {questions[no]} open questions")
+        found += [f"task {no} is {state} and its entry {text}" for text in _entry(state, task, entries.get(no))]
+    return found
+
+
+def _entry(state: str, task: Row, entry: Row | None) -> list[str]:
+    if entry is None:
+        return ["is missing"] if state == "open" else []
+    held = entry["holder"] is not None
+    found = []
+    if state != "open" and not (state == "cancelled" and held and entry["revoked"]):
+        found.append("stands")
+    if state == "open" and entry["revoked"]:
+        found.append("is revoked")
+    if held != (entry["lease_until"] is not None) or held != (entry["deadline_at"] is not None):
+        found.append("has half a lease")
+    elif held and entry["lease_until"] > entry["deadline_at"]:
+        found.append("has a lease past its deadline")
+    if held and entry["ready_at"] is None:
+        found.append("is held but not ready")
+    if not held and entry["ready_at"] is None and entry["due_at"] is None:
+        found.append("waits for nothing")
+    if entry["fence"] < task["fence"]:
+        found.append(f"has fence {entry['fence']} after {task['fence']}")
+    return found
+
+
+def _graph(of_job: dict[str, list[Row]]) -> list[str]:
+    tasks = {t["no"]: t for t in of_job["task"]}
+    found = []
+    waits: Counter[int] = Counter()
+    for edge in of_job["edge"]:
+        parent, child = tasks[edge["parent"]], tasks[edge["child"]]
+        soft = bool(child["required"]) and not parent["required"]
+        if bool(edge["soft"]) != soft:
+            found.append(f"edge {edge['parent']}-{edge['child']} is soft: {edge['soft']}")
+        failed = parent["state"] in ("failed", "skipped")
+        if parent["state"] != "completed" and not (soft and failed):
+            waits[edge["child"]] += 1
+        if failed and not soft and child["state"] == "blocked":
+            found.append(f"task {edge['child']} waits for {edge['parent']}, which will never complete")
+    for no, task in tasks.items():
+        if task["state"] in ("blocked", "open", "needs_attention", "completed", "failed") and task["deps_left"] != waits[no]:
+            found.append(f"task {no} waits for {task['deps_left']} but counted {waits[no]}")
+        if (task["state"] == "blocked") != (waits[no] > 0) and task["state"] not in ("skipped", "cancelled"):
+            found.append(f"task {no} is {task['state']} and waits for {waits[no]}")
+    return found
+
+
+def _usable(job: Row, tasks: list[Row]) -> list[str]:
+    marked = [t for t in tasks if t["usable"]]
+    if bool(job["usable_marked"]) != bool(marked):
+        return ["usable_marked is wrong"]
+    if marked:
+        reached = any(t["state"] == "completed" for t in marked)
+    else:
+        reached = all(t["state"] == "completed" for t in tasks if t["required"])
+    if reached != (job["usable_at"] is not None):
+        return [f"usable_at is {job['usable_at']}, by its tasks it is {reached}"]
+    return []

@@ -1,0 +1,157 @@
+"""The operations that meet, each as one side of a pair, and which of them meet where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interleave.explorer import Act
+from interleave.scenes import HANDLERS, JOB, LEASE_MS, OTHER, OWNER, OWNERS, QUEUE, RETENTION_MS, START, TENANT, WINDOW_MS, job, ref, task
+from outlast.domain.retry import RetryIn
+from outlast.domain.work import Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
+from outlast.store.program import Operation
+from outlast.store.programs import admission, claims, completion, control, steps, sweep
+
+START_MS = round(START.timestamp() * 1000)
+
+
+def _claimed(rows: list[Claimed]) -> object:
+    return [(row.ref.no, row.ref.fence, row.spent, row.ref.holder) for row in rows]
+
+
+def _failed(no: int, *, permanent: bool = False) -> Failed:
+    return Failed(ref(no), f"w{no}", "error", "It failed.", permanent=permanent)
+
+
+def _finished(no: int) -> Finished:
+    return Finished(ref(no), f"w{no}", f'"output of {no}"', f"ref/{no}")
+
+
+# -- what a holder does ---------------------------------------------------------------------------------------
+
+
+def claim(limit: int, holder: str, *nos: int) -> Act:
+    """Claims up to so many of the scene's ready tasks, which are named so that each may be found locked."""
+    return Act(
+        f"claim {limit}", lambda: claims.claim(QUEUE, HANDLERS, limit, f"{holder}:9", LEASE_MS), passes=nos, shown=_claimed
+    )  # fmt: skip
+
+
+def renew(*nos: int) -> Act:
+    batch = [Renewal(ref(no), f"progress of {no}") for no in nos]
+    return Act(f"renew {' '.join(map(str, nos))}", lambda: claims.renew(batch, 2 * LEASE_MS), passes=nos)
+
+
+def finish(*nos: int) -> Act:
+    batch = [_finished(no) for no in nos]
+    return Act(f"finish {' '.join(map(str, nos))}", lambda: completion.finish(batch, RETENTION_MS))
+
+
+def fail(no: int) -> Act:
+    """As the worker does: what is left of the budget is read first, and decides."""
+
+    def then(value: Any) -> Operation[Any] | None:
+        return completion.retry(_failed(no), value.delay_ms) if isinstance(value, RetryIn) else None
+
+    return Act(f"fail {no}", lambda: completion.budget(_failed(no), 0.5), chain=then)
+
+
+def give_up(no: int) -> Act:
+    failure = _failed(no, permanent=True)
+    return Act(f"give up {no}", lambda: completion.give_up(failure, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
+
+
+def ask(no: int) -> Act:
+    question = Asked(ref(no), f"w{no}", "question", "Well?", ("retry", "answer"))
+    return Act(f"ask {no}", lambda: completion.ask(question, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
+
+
+def snooze(no: int) -> Act:
+    return Act(f"snooze {no}", lambda: claims.snooze(ref(no), 7_000))
+
+
+def hand_back(no: int) -> Act:
+    return Act(f"hand back {no}", lambda: claims.hand_back(ref(no)))
+
+
+def step(no: int, body: str = '"kept"') -> Act:
+    return Act(f"step {no}", lambda: steps.store_step(ref(no), "s", body))
+
+
+def stop(no: int) -> Act:
+    return Act(f"stop {no}", lambda: control.stop(ref(no)))
+
+
+# -- what an owner does ---------------------------------------------------------------------------------------
+
+
+def cancel(actor: str = OWNER) -> Act:
+    return Act(
+        "cancel", lambda: control.cancel(OWNERS, JOB, version=None, actor=actor, retention_ms=RETENTION_MS), ends_job=Control.DONE, client=True
+    )  # fmt: skip
+
+
+def act(no: int, action: str, by: str = "") -> Act:
+    def start() -> Operation[Control]:
+        return control.act(
+            OWNERS,
+            JOB,
+            f"{no}.1",
+            action=action,
+            answer='"yes"' if action == "answer" else None,
+            request_hash=f"{action}{by}",
+            actor=OWNER,
+            retention_ms=RETENTION_MS,
+        )
+
+    return Act(f"{action} {no}{by}", start, ends_job=Control.DONE if action == "dismiss" else None, client=True)
+
+
+def admit(id: str = JOB, *, key: str | None = "k1", fingerprint: str = "f1", due: bool = False, name: str = "") -> Act:
+    wanted = job(
+        task(0), task(1, after=(0,)), id=id, key=key, fingerprint=fingerprint, not_before_ms=START_MS + 50_000 if due else None
+    )  # fmt: skip
+    return Act(f"admit {name or key}", lambda: admission.admit([wanted]), client=True)
+
+
+def admit_two(first: str, second: str, *, all_or_none: bool = False) -> Act:
+    """Two keys in one submission, in that order."""
+    ids = {"k1": JOB, "k2": OTHER} if first == "k1" else {"k1": OTHER.replace("2", "3"), "k2": OTHER.replace("2", "4")}
+    wanted = sorted((job(task(0), id=ids[key], key=key) for key in (first, second)), key=lambda one: one.key or "") if all_or_none else [
+        job(task(0), id=ids[key], key=key) for key in (first, second)]  # fmt: skip
+    run = admission.admit_all if all_or_none else admission.admit
+    return Act(f"admit {first} {second}{' or none' if all_or_none else ''}", lambda: run(wanted), client=True)
+
+
+# -- what a sweep does ----------------------------------------------------------------------------------------
+
+
+def wake(*nos: int) -> Act:
+    return Act("wake", lambda: claims.wake(10), ticked=True, passes=nos)
+
+
+def _lost(no: int, *, revoked: bool = False) -> LostLease:
+    return LostLease(TENANT, JOB, no, 1, revoked)
+
+
+def retry_lost(no: int) -> Act:
+    return Act(f"retry lost {no}", lambda: sweep.retry_lost(_lost(no), 3_000), ticked=True)
+
+
+def give_up_lost(no: int) -> Act:
+    return Act(
+        f"give up lost {no}",
+        lambda: sweep.give_up_lost(_lost(no), window_ms=WINDOW_MS, retention_ms=RETENTION_MS),
+        ticked=True,
+        passes=("job",),
+    )
+
+
+def stop_lost(no: int) -> Act:
+    return Act(f"stop lost {no}", lambda: sweep.stop_lost(_lost(no, revoked=True)), ticked=True, passes=("job",))
+
+
+def close_window(no: int) -> Act:
+    over = OpenWindow(TENANT, JOB, f"{no}.1")
+    return Act(
+        f"close window {no}", lambda: sweep.close_window(over, retention_ms=RETENTION_MS), ticked=True, passes=("job",), ends_job=Swept.ABANDONED
+    )  # fmt: skip

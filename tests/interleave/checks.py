@@ -1,0 +1,154 @@
+"""What holds in every state that a race may leave, read from the rows alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interleave.scenes import State
+from outlast.domain.states import FINAL_JOBS, FINAL_TASKS, count, outcome_of, stored_job_state
+
+Row = dict[str, Any]
+
+
+def violations(state: State, before: State) -> list[str]:
+    """Every invariant that does not hold; `before` is where the run started."""
+    found: list[str] = []
+    tasks: dict[str, list[Row]] = {}
+    for task in state["task"]:
+        tasks.setdefault(task["job_id"], []).append(task)
+    jobs = {job["id"]: job for job in state["job"]}
+    for job in state["job"]:
+        found += _job(job, tasks.get(job["id"], []))
+    found += _entries(state)
+    found += _outputs(state)
+    found += _attention(state, jobs)
+    found += _graph(state)
+    found += _monotone(state, before)
+    found += [f"{table}: rows of no job" for table in ("task", "queue_entry", "job_input", "output", "step", "attempt", "attention", "edge")
+              if {row["job_id"] for row in state[table]} - set(jobs)]  # fmt: skip
+    found += [f"job {id} without input" for id in set(jobs) - {row["job_id"] for row in state["job_input"]}]
+    found += [f"the key {row['key']} names no job" for row in state["submission"] if row["job_id"] not in jobs]
+    return found
+
+
+def _job(job: Row, tasks: list[Row]) -> list[str]:
+    found: list[str] = []
+    counted = count((task["state"], task["required"]) for task in tasks)
+    for name, value in counted._asdict().items():
+        if job[name] != value:
+            found.append(f"job.{name} is {job[name]}, its tasks give {value}")
+    if not tasks:
+        found.append("a job without tasks")
+    wanted = stored_job_state(cancelled=job["cancelled_at"] is not None, open=counted.open, attention=counted.attention)
+    if job["state"] != wanted:
+        found.append(f"job.state is {job['state']}, its rows give {wanted}")
+    final = job["state"] in FINAL_JOBS
+    if final != (job["finished_at"] is not None) or final != (job["outcome"] is not None) or final != (job["purge_at"] is not None):
+        found.append("finished_at, outcome and purge_at do not go with the state")
+    if job["state"] == "completed" and job["outcome"] != outcome_of(problems=counted.problems):
+        found.append(f"outcome {job['outcome']} with {counted.problems} problems")
+    if final and any(task["state"] not in FINAL_TASKS for task in tasks):
+        found.append("a final job with a task that is not final")
+    if job["state"] == "completed" and any(task["required"] and task["state"] != "completed" for task in tasks):
+        found.append("completed without all that is required")
+    marked = [task for task in tasks if task["usable"]]
+    done = any(task["state"] == "completed" for task in marked) if marked else counted.required_open == 0 and not job["cancelled_at"]
+    if done != (job["usable_at"] is not None) and not (not marked and job["cancelled_at"]):
+        found.append("usable_at does not go with the task that makes the job usable")
+    return found
+
+
+def _entries(state: State) -> list[str]:
+    found: list[str] = []
+    entries = {(row["job_id"], row["no"]): row for row in state["queue_entry"]}
+    for task in state["task"]:
+        entry = entries.get((task["job_id"], task["no"]))
+        where = f"task {task['no']} ({task['state']})"
+        if task["state"] == "open":
+            if entry is None:
+                found.append(f"{where} has no entry: nobody will ever run it")
+            elif entry["revoked"]:
+                found.append(f"{where} has a revoked entry")
+        elif entry is not None and not (task["state"] == "cancelled" and entry["revoked"] and entry["holder"] is not None):
+            found.append(f"{where} has an entry that is not revoked and held")
+        if task["state"] == "cancelled" and entry is not None and (task["fence"], task["spent"]) != (entry["fence"], entry["spent"]):
+            found.append(f"{where} does not keep fence and attempts of its entry")
+    for (_, no), entry in entries.items():
+        held = entry["holder"] is not None
+        if held != (entry["lease_until"] is not None) or held != (entry["deadline_at"] is not None):
+            found.append(f"entry {no}: holder, lease and deadline do not go together")
+        if entry["ready_at"] is None and entry["due_at"] is None:
+            found.append(f"entry {no}: neither ready nor due")
+        if held and entry["ready_at"] is None:
+            found.append(f"entry {no}: held but not ready")
+        if held and entry["fence"] < 1:
+            found.append(f"entry {no}: held without a fence")
+    return found
+
+
+def _outputs(state: State) -> list[str]:
+    done = {(task["job_id"], task["no"]) for task in state["task"] if task["state"] == "completed"}
+    stored = [(row["job_id"], row["no"]) for row in state["output"]]
+    return [] if sorted(stored) == sorted(done) else [f"outputs {stored}, completed tasks {sorted(done)}"]
+
+
+def _attention(state: State, jobs: dict[str, Row]) -> list[str]:
+    found: list[str] = []
+    asking = {(task["job_id"], task["no"]) for task in state["task"] if task["state"] == "needs_attention"}
+    open_ = [(row["job_id"], row["no"]) for row in state["attention"] if row["resolved_at"] is None]
+    if sorted(open_) != sorted(asking):
+        found.append(f"open questions {sorted(open_)}, tasks that ask {sorted(asking)}")
+    if any(jobs[job]["state"] in FINAL_JOBS for job, _ in open_ if job in jobs):
+        found.append("an open question of a final job")
+    return found
+
+
+def _graph(state: State) -> list[str]:
+    """Each blocked task waits for exactly the parents that have not satisfied it; each other one for none."""
+    found: list[str] = []
+    tasks = {(task["job_id"], task["no"]): task for task in state["task"]}
+    waits: dict[tuple[str, int], int] = {}
+    for edge in state["edge"]:
+        parent = tasks[edge["job_id"], edge["parent"]]["state"]
+        met = parent == "completed" or (edge["soft"] and parent in ("failed", "skipped"))
+        child = (edge["job_id"], edge["child"])
+        waits[child] = waits.get(child, 0) + (not met)
+    for place, task in tasks.items():
+        left = waits.get(place, 0)
+        if task["state"] in ("open", "needs_attention", "completed", "failed") and left:
+            found.append(f"task {place[1]} is {task['state']} before {left} of its parents ended")
+        if task["state"] == "blocked" and (not left or task["deps_left"] != left):
+            found.append(f"task {place[1]} is blocked with deps_left {task['deps_left']}, {left} parents are missing")
+    return found
+
+
+def _monotone(state: State, before: State) -> list[str]:
+    found: list[str] = []
+    now, was = _fences(state), _fences(before)
+    found += [f"fence of task {place[1]} went from {was[place]} to {now.get(place)}" for place in was if now.get(place, -1) < was[place]]
+    for table, key in (("output", "no"), ("step", "name"), ("attempt", "fence"), ("attention", "id")):
+        kept = {(row["job_id"], row["no"], row[key]) for row in state[table]}
+        gone = {(row["job_id"], row["no"], row[key]) for row in before[table]} - kept
+        found += [f"{table} {row} is gone" for row in sorted(gone)]
+    old = {job["id"]: job for job in before["job"]}
+    for job in state["job"]:
+        past = old.get(job["id"])
+        if past is None:
+            continue
+        if job["version"] < past["version"]:
+            found.append("the version went back")
+        if past["state"] in FINAL_JOBS and job["state"] != past["state"]:
+            found.append(f"a final job went from {past['state']} to {job['state']}")
+    return found
+
+
+def _fences(state: State) -> dict[tuple[str, int], int]:
+    fences = {(task["job_id"], task["no"]): int(task["fence"]) for task in state["task"]}
+    for entry in state["queue_entry"]:
+        fences[entry["job_id"], entry["no"]] = int(entry["fence"])
+    return fences
+
+
+def written(state: State) -> tuple[int, int, int]:
+    """How much work's results there are: outputs, steps, completed tasks. Nothing of it may grow after a cancel."""
+    return len(state["output"]), len(state["step"]), sum(task["state"] == "completed" for task in state["task"])

@@ -1,0 +1,554 @@
+"""Runs two operations in two real sessions, statement by statement, in every order, and judges what comes of it.
+
+A step is one statement as the program yields it, or the COMMIT (ROLLBACK) that ends a transaction. A statement that commits by
+itself is given a BEGIN and a COMMIT, so that the other side can be sent into its lock, with its snapshot already taken. BEGIN
+itself takes neither snapshot nor lock, so that its place changes nothing; it goes out with the first statement after it.
+
+A side whose statement waits for the other's lock is parked until the other ends its transaction. If it held nothing then, it
+makes no difference when it was sent into that lock: only the first of those orders is run.
+
+A run is right when the rows and both verdicts are those of some serial order that agrees with real time (who ended before the
+other began comes first), where the clock's tick counts as an operation of its own; and when the invariants hold, no deadlock
+was met, and nothing was written for a job after its cancel had been committed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+import psycopg
+
+from interleave.checks import violations, written
+from interleave.scenes import JOB, TENANT, Connection, Stage
+from outlast.store.drive import drive
+from outlast.store.postgres.dialect import SCHEMA
+from outlast.store.postgres.session import Profile
+from outlast.store.program import Access, Operation, Repeat, Rows, Statement
+
+Sql: TypeAlias = Mapping[str, str]
+Order: TypeAlias = tuple[int, ...]
+Outcome: TypeAlias = tuple[str, str, str]
+"""The verdict of each side, and the rows."""
+
+CAP = 700
+"""Orders of one pair that are run; beyond it a sample of the rest."""
+SEED = 20_300_101
+_STUCK = 20.0
+_WRITES = ("for no key update", "for update", "insert into", "update ", "delete from")
+
+
+class Wrong(AssertionError):
+    """A run whose outcome no serial order explains, or that broke an invariant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One side of a pair. `chain`: further operations that follow from the value of the one before.
+
+    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, or "job".
+    ends_job: when its verdict is this, nothing of the job may be written after its commit. client: its session is a client's.
+    """
+
+    name: str
+    start: Callable[[], Operation[Any]]
+    chain: Callable[[Any], Operation[Any] | None] | None = None
+    ticked: bool = False
+    passes: tuple[int | str, ...] = ()
+    ends_job: object = None
+    client: bool = False
+    shown: Callable[[Any], object] = repr
+
+
+class Step(Enum):
+    """What a side does next."""
+
+    TICK = "tick"
+    STATEMENT = "statement"
+    COMMIT = "commit"
+    DONE = "done"
+
+
+class Session:
+    """A connection that is driven from a thread of its own, so that a lock wait holds up nobody."""
+
+    def __init__(self, conninfo: str, profile: Profile) -> None:
+        self.connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=0)
+        self.connection.execute(profile.settings(local=False))
+        self.connection.execute("set synchronous_commit = off")
+        self.connection.execute("set lock_timeout = '60s'")
+        self.connection.execute("set deadlock_timeout = '100ms'")
+        self.pid = self.connection.info.backend_pid
+        self._thread = ThreadPoolExecutor(1)
+
+    def send(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Future[Rows]:
+        return self._thread.submit(self._execute, sql)
+
+    def _execute(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Rows:
+        rows: Rows = ()
+        for text, params in sql:
+            cursor = self.connection.execute(text, params)
+            rows = cursor.fetchall() if cursor.description else ()
+        return rows
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self.connection.close()
+
+
+class Side:
+    """One side of a run: its program, where it stands, and what it will do next."""
+
+    def __init__(self, act: Act, session: Session, sql: Sql) -> None:
+        self.act = act
+        self.session = session
+        self._sql = sql
+        self.next = Step.TICK if act.ticked else Step.STATEMENT
+        self.value: Any = None
+        self.error: str | None = None
+        self.in_transaction = False
+        self.holds = False
+        self.pending: Future[Rows] | None = None
+        self.trace: list[str] = []
+        self._failed = False
+        self._again = False
+        self._writes = False
+        self._after_commit: Rows = ()
+        self._begin(act.start())
+
+    @property
+    def done(self) -> bool:
+        return self.next is Step.DONE
+
+    @property
+    def parked(self) -> bool:
+        return self.pending is not None
+
+    @property
+    def verdict(self) -> str:
+        return self.error or str(self.act.shown(self.value))
+
+    def _begin(self, operation: Operation[Any]) -> None:
+        self._operation = operation
+        self._program = operation.start()
+        self._statement: Statement | None = None
+        self._advance(lambda: next(self._program))
+
+    def _advance(self, move: Callable[[], Statement]) -> None:
+        """Asks the program for its next statement; at its end decides what follows."""
+        try:
+            self._statement = move()
+        except StopIteration as stop:
+            self._statement = None
+            self.value = stop.value
+            if not self.in_transaction:
+                self._ended()
+        except Repeat:
+            self._statement = None
+            self._again = True
+            if not self.in_transaction:
+                self._restart()
+        except Exception as error:
+            self._statement = None
+            self.error = type(error).__name__
+            self._failed = True
+            if not self.in_transaction:
+                self.next = Step.DONE
+
+    def _restart(self) -> None:
+        self._again = False
+        self.next = Step.STATEMENT
+        self._begin(self._operation)
+
+    def _ended(self) -> None:
+        following = self.act.chain(self.value) if self.act.chain is not None else None
+        if following is None:
+            self.next = Step.DONE
+        else:
+            self.next = Step.STATEMENT
+            self._begin(following)
+
+    def go(self, tick: Callable[[], None]) -> None:
+        """Sends the next step; `settle` or `wait` takes its answer."""
+        if self.next is Step.TICK:
+            self.trace.append("tick")
+            tick()
+            self.next = Step.STATEMENT
+            return
+        if self.next is Step.COMMIT:
+            end = "rollback" if self._failed or self._again else "commit"
+            self.trace.append(end)
+            self.pending = self.session.send([(end, None)])
+            return
+        assert self._statement is not None
+        name, params = self._statement
+        text = self._sql[name]
+        writes = any(word in text for word in _WRITES)
+        opens = not self.in_transaction and (self._operation.access is Access.TRANSACTION or writes)
+        self.trace.append(name)
+        self.pending = self.session.send([*([("begin isolation level read committed", None)] if opens else []), (text, params)])
+        self.in_transaction = self.in_transaction or opens
+        self._writes = writes
+
+    def take(self) -> None:
+        """The answer to what was sent is here: find the next step."""
+        assert self.pending is not None
+        answer, self.pending = self.pending, None
+        sent = self.next
+        try:
+            rows = answer.result()
+        except psycopg.Error as error:
+            self.trace.append(f"!{error.sqlstate}")
+            raise Wrong(f"{self.act.name} met {error.sqlstate} {error}") from error
+        if sent is Step.COMMIT:
+            self.in_transaction = self.holds = False
+            if self._failed:
+                self.next = Step.DONE
+            elif self._again:
+                self._restart()
+            elif self._statement is None:
+                self._ended()
+            else:
+                self.next = Step.STATEMENT
+                self._advance(lambda: self._program.send(self._after_commit))
+            return
+        self.holds = self.holds or self._writes
+        if self.in_transaction and self._operation.access is not Access.TRANSACTION:
+            self._after_commit = rows  # the statement commits by itself; only then does the program see its rows
+            self.next = Step.COMMIT
+            return
+        self._advance(lambda: self._program.send(rows))
+        if self.in_transaction and self._statement is None:
+            self.next = Step.COMMIT
+
+
+@dataclass(slots=True)
+class Run:
+    """One order: who went when, what both were told, the rows in the end, and whether one side ended before the other began."""
+
+    order: Order
+    outcome: Outcome
+    first: int | None
+    trace: list[str]
+    alternatives: list[Order] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Known:
+    """What earlier orders of a pair have shown: where a side that held nothing was parked, and which orders end in a commit."""
+
+    parked: set[tuple[Order, int]] = field(default_factory=set)
+    commits: set[Order] = field(default_factory=set)
+
+    def asleep(self, here: Order, side: int) -> bool:
+        """Whether sending this side now repeats an earlier order: it was parked while the other did what it has done since."""
+        depth = len(here)
+        while depth and here[depth - 1] != side and here[:depth] not in self.commits:
+            depth -= 1
+            if (here[:depth], side) in self.parked:
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What was run for one pair."""
+
+    name: str
+    runs: int
+    left_out: int
+    parked: int
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        sampled = f", a sample: {self.left_out} more were queued" if self.left_out else ""
+        return f"{self.name}: {self.runs} orders, {self.parked} with a lock wait, {self.seconds:.1f} s{sampled}"
+
+
+class Explorer:
+    """Two sides' sessions and a stage; `pair` runs every order of two operations on a scene."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self._sessions = {
+            (side, client): Session(stage.conninfo, Profile(worker=not client)) for side in (0, 1) for client in (False, True)
+        }
+        self._since_clean = 0
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    # -- every order ------------------------------------------------------------------------------------------
+
+    def pair(self, scene: str, one: Act, other: Act, sql: Sql, *, cap: int = CAP) -> Tally:
+        """Runs every order; raises Wrong for the first that is not right."""
+        began = time.monotonic()
+        acts = (one, other)
+        allowed = Serial(self, scene, acts, sql)
+        queue: deque[Order] = deque([()])
+        known = Known()
+        runs = waits = 0
+        chance = random.Random(SEED)
+        sampling = False
+        while queue and runs < cap:
+            if not sampling and runs + len(queue) > cap:
+                sampling = True
+            if sampling:
+                queue.rotate(chance.randrange(len(queue)))
+            prefix = queue.popleft()
+            if prefix and known.asleep(prefix[:-1], prefix[-1]):
+                continue
+            run = self.run(scene, acts, sql, prefix, known)
+            runs += 1
+            waits += any(step.endswith("...") for step in run.trace)
+            queue.extend(run.alternatives)
+            allowed.judge(run)
+        return Tally(f"{scene}: {one.name} x {other.name}", runs, len(queue), waits, time.monotonic() - began)
+
+    def run(self, scene: str, acts: tuple[Act, Act], sql: Sql, prefix: Order, known: Known) -> Run:
+        """One order: the prefix, then the first side that can go on, and so on; and where else it could have gone."""
+        self._reset(scene)
+        sides = [Side(act, self._sessions[n, act.client], sql) for n, act in enumerate(acts)]
+        if all(act.ticked for act in acts):  # both start after it; else it is the first step of the one that needs it
+            self.stage.tick()
+            for side in sides:
+                side.next = Step.STATEMENT
+        order: list[int] = []
+        trace: list[str] = []
+        alternatives: list[Order] = []
+        watch = Watch(self.stage, sides)
+        try:
+            while not all(side.done for side in sides):
+                here = tuple(order)
+                able = [n for n in (0, 1) if not sides[n].done and not sides[n].parked]
+                if not able:
+                    raise Wrong("both sides wait for each other")
+                awake = [n for n in able if not known.asleep(here, n)] or able
+                if len(order) < len(prefix):
+                    chosen = prefix[len(order)]
+                else:
+                    chosen = awake[0]
+                    alternatives.extend((*here, n) for n in awake[1:])
+                order.append(chosen)
+                self._step(sides, chosen, trace, here, known)
+                watch.look(chosen)
+        except Wrong as wrong:
+            self._clear_up(sides)
+            wrong.add_note(f"{scene}: {acts[0].name} x {acts[1].name}\norder {order}\n{' '.join(trace)}")
+            raise
+        outcome = (sides[0].verdict, sides[1].verdict, self.stage.normal(self.stage.dump()))
+        return Run(tuple(order), outcome, watch.first, trace, alternatives)
+
+    def _reset(self, scene: str) -> None:
+        self._since_clean += 1
+        if self._since_clean >= 200:
+            self._since_clean = 0
+            self.stage.clean()
+        self.stage.reset(scene)
+
+    def _step(self, sides: list[Side], chosen: int, trace: list[str], here: Order, known: Known) -> None:
+        side, other = sides[chosen], sides[1 - chosen]
+        side.go(self.stage.tick)
+        trace.append(f"{'AB'[chosen]}.{side.trace[-1]}")
+        if side.pending is None:
+            return
+        ends = side.next is Step.COMMIT
+        if ends:
+            known.commits.add((*here, chosen))
+        if not self._answered(side, waits_for=other if other.in_transaction else None):
+            trace[-1] += "..."
+            if not side.holds:
+                known.parked.add((here, chosen))
+            return
+        side.take()
+        if other.parked and ends:
+            self._answered(other, waits_for=None)
+            other.take()
+            trace.append(f"{'AB'[1 - chosen]} goes on")
+
+    def _answered(self, side: Side, *, waits_for: Side | None) -> bool:
+        """Waits for the answer; False when the side waits for a lock of that other one instead."""
+        assert side.pending is not None
+        until = time.monotonic() + _STUCK
+        pause = 0.002
+        while True:
+            try:
+                side.pending.exception(pause)
+            except TimeoutError:
+                if waits_for is not None and self.stage.blocked(side.session.pid, by=waits_for.session.pid):
+                    return False
+                if time.monotonic() > until:
+                    raise Wrong(f"{side.act.name} neither answers nor waits for a lock") from None
+            else:
+                return True
+
+    def _clear_up(self, sides: list[Side]) -> None:
+        for side in sides:
+            if side.pending is not None:
+                self.stage.connection.execute("select pg_cancel_backend(%s)", (side.session.pid,))
+                side.pending.exception(_STUCK)
+                side.pending = None
+        for side in sides:
+            side.session.send([("rollback", None)]).exception(_STUCK)
+
+    # -- one after the other ----------------------------------------------------------------------------------
+
+    def serial(self, scene: str, acts: Sequence[Act | None], sql: Sql, passed: Mapping[str, Sequence[int | str]]) -> tuple[dict[str, str], str]:
+        """Runs whole operations one after the other (None: the tick); what each was told, and the rows.
+
+        passed: the rows that a third session has locked while the operation of that name runs.
+        """
+        self._reset(scene)
+        if all(act is None or act.ticked for act in acts):
+            self.stage.tick()
+        told: dict[str, str] = {}
+        for act in acts:
+            if act is None:
+                self.stage.tick()
+                continue
+            with self._locked(passed.get(act.name, ())):
+                side = Side(act, self._sessions[0, act.client], sql)
+                side.next = Step.STATEMENT
+                while not side.done:
+                    side.go(self.stage.tick)
+                    self._answered(side, waits_for=None)
+                    side.take()
+            told[act.name] = side.verdict
+        return told, self.stage.normal(self.stage.dump())
+
+    @contextmanager
+    def _locked(self, rows: Sequence[int | str]) -> Iterator[None]:
+        if not rows:
+            yield
+            return
+        holder = self._sessions[1, True].connection
+        with holder.transaction():
+            for row in rows:
+                if row == "job":
+                    holder.execute(f'select from "{SCHEMA}".job where tenant = %s and id = %s for no key update', (TENANT, JOB))
+                else:
+                    holder.execute(
+                        f'select from "{SCHEMA}".queue_entry where tenant = %s and job_id = %s and no = %s for no key update',
+                        (TENANT, JOB, row),
+                    )
+            yield
+
+
+class Watch:
+    """Watches a run as it goes on: who ended first, and what is written after a cancel."""
+
+    def __init__(self, stage: Stage, sides: list[Side]) -> None:
+        self._stage = stage
+        self._sides = sides
+        self._begun = [False, False]
+        self._at_cancel: tuple[int, int, int] | None = None
+        self.first: int | None = None
+
+    def look(self, chosen: int) -> None:
+        """After each step."""
+        side = self._sides[chosen]
+        self._begun[chosen] = self._begun[chosen] or side.trace[-1] != "tick"
+        if side.done and not self._begun[1 - chosen]:
+            self.first = chosen
+        if self._at_cancel is None and side.done and side.act.ends_job is not None and side.value is side.act.ends_job:
+            self._at_cancel = self._count()
+        elif self._at_cancel is not None and all(s.done for s in self._sides):
+            if any(now > then for now, then in zip(self._count(), self._at_cancel, strict=True)):
+                raise Wrong("results were written after the commit of a cancel")
+
+    def _count(self) -> tuple[int, int, int]:
+        return written(json.loads(self._stage.dump()))
+
+
+class Serial:
+    """The outcomes of all serial orders of one pair, run when first asked for."""
+
+    def __init__(self, explorer: Explorer, scene: str, acts: tuple[Act, Act], sql: Sql) -> None:
+        self._explorer = explorer
+        self._scene = scene
+        self._named = acts
+        # Two sides of the same name are told apart by their place.
+        self._acts = tuple(_renamed(act, f"{act.name}#{n}") for n, act in enumerate(acts))
+        self._sql = sql
+        self._seen: dict[int | None, dict[Outcome, str]] = {}
+        self._right: set[tuple[Outcome, int | None]] = set()
+
+    def judge(self, run: Run) -> None:
+        """Raises Wrong unless the run is right."""
+        if (run.outcome, run.first) in self._right:
+            return
+        state = json.loads(run.outcome[2])
+        broken = violations(state, self._explorer.stage.first[self._scene])
+        if broken:
+            raise self._wrong(run, "; ".join(broken))
+        if run.outcome not in self._allowed(run.first):
+            lines = [f"{name}: {one!r}, {other!r}\n{_difference(run.outcome[2], rows)}" for (one, other, rows), name in self._allowed(run.first).items()]
+            told = f"told {run.outcome[0]!r}, {run.outcome[1]!r}"
+            raise self._wrong(run, "\n".join((f"no serial order gives this outcome: {told}", *lines)))
+        self._right.add((run.outcome, run.first))
+
+    def _wrong(self, run: Run, text: str) -> Wrong:
+        one, other = self._named
+        return Wrong(f"{self._scene}: {one.name} x {other.name}\norder {run.order}\n{' '.join(run.trace)}\n{text}")
+
+    def _allowed(self, first: int | None) -> dict[Outcome, str]:
+        found = self._seen.get(first)
+        if found is None:
+            found = self._seen[first] = {}
+            for order in self._orders(first):
+                for passed in self._passings(overlap=first is None):
+                    told, rows = self._explorer.serial(self._scene, order, self._sql, passed)
+                    one, other = (told[act.name] for act in self._acts)
+                    name = " < ".join("tick" if act is None else act.name for act in order)
+                    found.setdefault((one, other, rows), f"{name}{' passing ' + str(passed) if passed else ''}")
+        return found
+
+    def _orders(self, first: int | None) -> Iterator[tuple[Act | None, ...]]:
+        ticked = [act for act in self._acts if act.ticked]
+        units: list[Act | None] = [*self._acts, *([None] if len(ticked) == 1 else [])]
+        for order in itertools.permutations(units):
+            if None in order and order.index(None) > order.index(ticked[0]):
+                continue
+            if first is not None and order.index(self._acts[first]) > order.index(self._acts[1 - first]):
+                continue
+            yield order
+
+    def _passings(self, *, overlap: bool) -> Iterator[dict[str, tuple[int | str, ...]]]:
+        """Which rows each side may have found locked by the other."""
+        yield {}
+        if not overlap:
+            return
+        choices = [
+            [(act.name, rows) for size in range(len(act.passes) + 1) for rows in itertools.combinations(act.passes, size)]
+            for act in self._acts
+        ]
+        for pick in itertools.product(*choices):
+            passed = {name: rows for name, rows in pick if rows}
+            if passed and len(passed) < 2:
+                yield passed
+
+
+def _renamed(act: Act, name: str) -> Act:
+    return Act(name, act.start, act.chain, act.ticked, act.passes, act.ends_job, act.client, act.shown)
+
+
+def _difference(got: str, wanted: str) -> str:
+    one, other = json.loads(got), json.loads(wanted)
+    lines: list[str] = []
+    for table in one:
+        mine = [json.dumps(row, sort_keys=True) for row in one[table]]
+        theirs = [json.dumps(row, sort_keys=True) for row in other[table]]
+        lines += [f"  {table}: has  {row}" for row in mine if row not in theirs]
+        lines += [f"  {table}: want {row}" for row in theirs if row not in mine]
+    return "\n".join(lines) or "  the rows are the same"

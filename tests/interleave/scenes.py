@@ -1,0 +1,284 @@
+"""Where the races start: small databases, built by the programs themselves at a held clock, copied aside and put back for each run.
+
+The store's clock is a function that reads a table, so that an instant is exact and only a tick moves it. One tick is longer
+than anything else: what was written before it and after it is equal once times are taken modulo the tick.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import psycopg
+
+from outlast.domain.access import Scope
+from outlast.domain.kinds import TaskSpec
+from outlast.domain.work import Admission, Asked, Failed, TaskRef
+from outlast.store.drive import drive
+from outlast.store.postgres import migrating
+from outlast.store.postgres.dialect import SCHEMA, statements
+from outlast.store.program import Operation, Rows, Statement
+from outlast.store.programs import admission, claims, completion, control
+
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+State = dict[str, list[dict[str, Any]]]
+
+CLOCK = "fake.now()"
+START = datetime(2030, 1, 1, tzinfo=UTC)
+TICK = 100_000
+"""Seconds: past every lease, due time and window of the scenes."""
+LEASE_MS = 30_000
+RETENTION_MS = 5_000_000
+WINDOW_MS = 70_000_000
+
+TENANT, OWNER, QUEUE = "acme", "ada", "q"
+OWNERS = Scope(TENANT, OWNER)
+JOB = "019a0000-0000-7000-8000-000000000001"
+OTHER = "019a0000-0000-7000-8000-000000000002"
+HANDLERS = tuple(f"k@1:t{no}" for no in range(12))
+
+_TIMES = frozenset({"until", "lease_until", "not_before"})
+
+
+def task(no: int, *, after: Sequence[int] = (), soft: Sequence[int] = (), optional: bool = False, usable: bool = False) -> TaskSpec:
+    return TaskSpec(
+        no=no,
+        label=f"t{no}",
+        handler=HANDLERS[no],
+        queue=QUEUE,
+        priority=0,
+        required=not optional,
+        usable=usable,
+        max_attempts=5,
+        base_ms=4_000,
+        cap_ms=60_000,
+        window_ms=86_400_000,
+        deadline_ms=600_000,
+        item=None,
+        parents=(*((parent, False) for parent in after), *((parent, True) for parent in soft)),
+    )
+
+
+def job(*tasks: TaskSpec, id: str = JOB, key: str | None = "k1", fingerprint: str = "f1", not_before_ms: int | None = None) -> Admission:
+    return Admission(
+        tenant=TENANT,
+        owner=OWNER,
+        key=key,
+        fingerprint=fingerprint,
+        job_id=id,
+        kind="k",
+        schema_version=1,
+        label="a job",
+        input="{}",
+        caller="{}",
+        tasks=tasks,
+        not_before_ms=not_before_ms,
+        rerun_of=None,
+        effect_root=id,
+        correlation_id="c",
+        traceparent=None,
+    )
+
+
+def ref(no: int, fence: int = 1) -> TaskRef:
+    """The claim that every scene makes of a task that it leaves held."""
+    return TaskRef(TENANT, JOB, no, fence, f"w{no}:1")
+
+
+@dataclass(slots=True)
+class Builder:
+    """Makes one scene: runs operations at the held clock, each in a transaction."""
+
+    connection: Connection
+    sql: Mapping[str, str]
+
+    def run(self, operation: Operation[T]) -> T:
+        with self.connection.transaction():
+            return drive(operation.start(), self._execute)
+
+    def _execute(self, statement: Statement) -> Rows:
+        cursor = self.connection.execute(self.sql[statement.name], statement.params)
+        return cursor.fetchall() if cursor.description else ()
+
+    def hold(self, *nos: int) -> None:
+        for no in nos:
+            taken = self.run(claims.claim(QUEUE, [HANDLERS[no]], 1, f"w{no}:1", LEASE_MS))
+            assert [c.ref.no for c in taken] == [no]
+
+    def ask(self, no: int, *actions: Any) -> None:
+        self.hold(no)
+        asked = Asked(ref(no), f"w{no}", "question", "Well?", actions)
+        self.run(completion.ask(asked, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
+
+    def give_up(self, no: int) -> None:
+        self.hold(no)
+        failed = Failed(ref(no), f"w{no}", "error", "It failed.", permanent=True)
+        self.run(completion.give_up(failed, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
+
+    def retry(self, no: int, delay_ms: int) -> None:
+        self.hold(no)
+        self.run(completion.retry(Failed(ref(no), f"w{no}", "error", "It failed."), delay_ms))
+
+
+def _grand(b: Builder) -> None:
+    """One job with everything: held, queued, waiting, asking and blocked tasks, required and optional."""
+    b.run(
+        admission.admit(
+            [
+                job(
+                    task(0),
+                    task(1),
+                    task(2, after=(0, 1), usable=True),
+                    task(3, after=(5,), optional=True),
+                    task(4),
+                    task(5, optional=True),
+                    task(6),
+                    task(7),
+                    task(8, optional=True),
+                    task(9, soft=(8,)),
+                    task(10, after=(8,), optional=True),
+                    task(11),
+                )
+            ]
+        )
+    )
+    b.ask(5, "retry", "answer", "skip")
+    b.give_up(6)
+    b.retry(7, 50_000)
+    b.hold(0, 1, 8)
+
+
+def _last(b: Builder) -> None:
+    """A job that the next step may end: one required task held, one optional task asking."""
+    b.run(admission.admit([job(task(0, usable=True), task(1, optional=True))]))
+    b.ask(1, "retry", "skip")
+    b.hold(0)
+
+
+def _cancelled(b: Builder) -> None:
+    """Cancelled while two tasks were held and one asked: two revoked entries are left."""
+    b.run(admission.admit([job(task(0), task(1), task(2, after=(0,)), task(3), task(5, optional=True))]))
+    b.ask(5, "retry", "skip")
+    b.hold(0, 1)
+    b.run(control.cancel(OWNERS, JOB, version=None, actor=OWNER, retention_ms=RETENTION_MS))
+
+
+def _cancelled_once(b: Builder) -> None:
+    """Cancelled while one task was held: the entry left is the last."""
+    b.run(admission.admit([job(task(0), task(1))]))
+    b.hold(0)
+    b.run(control.cancel(OWNERS, JOB, version=None, actor=OWNER, retention_ms=RETENTION_MS))
+
+
+def _queue(b: Builder) -> None:
+    """Three tasks ready, one waiting for its time."""
+    b.run(admission.admit([job(task(0), task(1), task(2), task(3))]))
+    b.retry(3, 50_000)
+
+
+def _empty(_: Builder) -> None:
+    """No job."""
+
+
+SCENES = {"grand": _grand, "last": _last, "cancelled": _cancelled, "cancelled_once": _cancelled_once, "queue": _queue, "empty": _empty}
+
+
+class Stage:
+    """A database with all scenes, and the connection from which a run is set up, watched and read."""
+
+    def __init__(self, conninfo: str) -> None:
+        self.conninfo = conninfo
+        migrating.apply(conninfo)
+        self.connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=0)
+        self.connection.execute("set synchronous_commit = off")
+        self._normal: dict[str, str] = {}
+        self.tables = self._tables()
+        self._make()
+        self.first: dict[str, State] = {}
+        for scene in SCENES:
+            self.reset(scene)
+            self.first[scene] = json.loads(self.dump())
+
+    def _tables(self) -> dict[str, list[str]]:
+        rows = self.connection.execute(
+            "select c.relname, array(select a.attname::text from unnest(i.indkey) k(n) "
+            "join pg_attribute a on a.attrelid = c.oid and a.attnum = k.n) "
+            "from pg_class c join pg_index i on i.indrelid = c.oid and i.indisprimary "
+            "where c.relnamespace = %s::regnamespace and c.relkind = 'r' and c.relname <> 'migration' order by 1",
+            (SCHEMA,),
+        ).fetchall()
+        return {str(name): list(key) for name, key in rows}
+
+    def _make(self) -> None:
+        run = self.connection.execute
+        run("create schema fake")
+        run("create table fake.clock (at timestamptz not null)")
+        run("insert into fake.clock values (%s)", (START,))
+        run("create function fake.now() returns timestamptz language plpgsql volatile as 'begin return (select at from fake.clock); end'")
+        for table in self.tables:
+            run(f'alter table "{SCHEMA}"."{table}" set (autovacuum_enabled = off)')
+        sql = statements(SCHEMA, CLOCK)
+        for scene, build in SCENES.items():
+            for table in self.tables:
+                run(f'truncate "{SCHEMA}"."{table}"')
+            build(Builder(self.connection, sql))
+            back = [f"update fake.clock set at = '{START.isoformat()}';"]
+            for table in self.tables:
+                run(f'create table fake."{scene}_{table}" as table "{SCHEMA}"."{table}"')
+                filled = self.connection.execute(f'select exists (select 1 from "{SCHEMA}"."{table}")').fetchone()
+                back.append(f'delete from "{SCHEMA}"."{table}";')
+                if filled == (True,):
+                    back.append(f'insert into "{SCHEMA}"."{table}" select * from fake."{scene}_{table}";')
+            run(f"create function fake.reset_{scene}() returns void language plpgsql as $$begin {' '.join(back)} end$$")
+        parts = [
+            f"'{table}', (select coalesce(json_agg(x order by {', '.join(key)}), '[]') from \"{SCHEMA}\".\"{table}\" x)"
+            for table, key in self.tables.items()
+        ]
+        run(
+            "create function fake.dump() returns text language plpgsql volatile as "
+            f"$$begin return (select json_build_object({', '.join(parts)})); end$$"
+        )
+
+    def reset(self, scene: str) -> None:
+        """Every table as the scene has it, and the clock at its start."""
+        self.connection.execute(f"select fake.reset_{scene}()")
+
+    def clean(self) -> None:
+        """Takes the dead rows of many runs out of the tables."""
+        for table in (*(f'"{SCHEMA}"."{name}"' for name in self.tables), "fake.clock"):
+            self.connection.execute(f"vacuum {table}")
+
+    def tick(self) -> None:
+        """Moves the clock past every lease, due time and window."""
+        self.connection.execute(f"update fake.clock set at = at + interval '{TICK} s'")
+
+    def blocked(self, pid: int, *, by: int) -> bool:
+        """Whether the first session waits for a lock of the second."""
+        row = self.connection.execute("select %s = any(pg_blocking_pids(%s))", (by, pid)).fetchone()
+        return row == (True,)
+
+    def dump(self) -> str:
+        """All rows as JSON text."""
+        row = self.connection.execute("select fake.dump()").fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def normal(self, dumped: str) -> str:
+        """The same with times as seconds since the start, modulo the tick."""
+        known = self._normal.get(dumped)
+        if known is None:
+            rows: State = json.loads(dumped)
+            for table in rows.values():
+                for row in table:
+                    for name, value in row.items():
+                        if isinstance(value, str) and (name.endswith("_at") or name in _TIMES):
+                            row[name] = round((datetime.fromisoformat(value) - START).total_seconds(), 3) % TICK
+            known = self._normal[dumped] = json.dumps(rows, sort_keys=True)
+        return known
+
+    def close(self) -> None:
+        self.connection.close()

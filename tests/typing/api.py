@@ -1,0 +1,346 @@
+"""What the public types promise, checked by mypy --strict and pyright strict; not run.
+
+Part 1 must give no error. In part 2 each line with an ignore must be an error in both checkers: an ignore that is not needed is
+one itself.
+"""
+# mypy: disable-error-code=ignore-without-code
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypedDict, assert_type
+
+from msgspec import Struct
+from pydantic import BaseModel
+
+from outlast import (
+    AlreadyCompleted,
+    AnyTask,
+    Ask,
+    Completion,
+    Context,
+    Handle,
+    ItemTask,
+    JobView,
+    Kind,
+    Outlast,
+    Page,
+    Permanent,
+    Plan,
+    PlannedTask,
+    Principal,
+    Recovery,
+    Refused,
+    Retry,
+    RetryPolicy,
+    Snooze,
+    Submission,
+    SyncContext,
+    Task,
+    TaskView,
+)
+
+jobs = Outlast("sqlite:///shop.db", base_url="/jobs")
+who = Principal("acme", "ann", roles=["editor"])
+now = datetime.now(UTC)
+
+
+class Report(BaseModel):
+    month: str
+
+
+@dataclass
+class Import:
+    path: str
+
+
+class Ping(TypedDict):
+    host: str
+
+
+@dataclass
+class Row:
+    text: str
+
+
+class Settings(Struct):
+    depth: int
+
+
+class Plain:
+    """Neither dataclass nor Struct nor model: cannot be stored."""
+
+
+async def load(month: str) -> list[Row]:
+    return [Row(month)]
+
+
+def load_sync(month: str) -> list[Row]:
+    return [Row(month)]
+
+
+def load_plain(month: str) -> Plain:
+    return Plain()
+
+
+async def send(text: str, key: str) -> str:
+    return text + key
+
+
+# ======== 1. right uses ========
+
+
+@jobs.task
+async def write(ctx: Context, report: Report) -> str:
+    rows = await ctx.step("load", load, report.month)
+    assert_type(rows, list[Row])
+    assert_type(await ctx.step("again", load_sync, month=report.month), list[Row])
+    assert_type(await ctx.step("count", lambda: len(rows)), int)
+    assert_type(await ctx.ask("limit", "How many?", answer=Row), Row)
+    ctx.check()
+    ctx.progress("half")
+    return "text"
+
+
+@jobs.task(max_attempts=5, deadline=120, retry=RetryPolicy(cap=60), queue="mail", priority=2)
+async def attach(ctx: Context, report: Report) -> Completion[str]:
+    return ctx.complete(await ctx.output(write)).at("/documents/1")
+
+
+@jobs.task(name="count-words")
+async def count(ctx: Context, report: Report) -> Completion[int]:
+    assert_type(await ctx.output(write, default=None), str | None)
+    assert_type(await ctx.output(write, label="Text"), str)
+    assert_type(await ctx.outputs(page), dict[str, int])
+    return ctx.complete(3)
+
+
+@jobs.task
+async def page(ctx: Context, report: Report, number: int) -> int:
+    return number
+
+
+@jobs.task
+def paint(ctx: SyncContext, report: Report) -> None:
+    assert_type(ctx.step("load", load_sync, report.month), list[Row])
+    assert_type(ctx.output(write), str)
+    ctx.check()
+
+
+@jobs.task
+def paint_page(ctx: SyncContext, report: Report, number: int) -> Completion[int]:
+    return ctx.complete(number)
+
+
+@jobs.task
+async def read_file(ctx: Context, input: Import) -> Row | None:
+    if input.path == "":
+        raise Permanent("input_gone", "The file is no longer there.")
+    if input.path == "busy":
+        raise Retry("provider_busy", after=1.5)
+    if input.path == "later":
+        raise Snooze(60)
+    if input.path == "no":
+        raise Refused
+    raise Ask("needs_choice", "Skip this file?", actions=["retry", "skip"])
+
+
+@jobs.task
+async def ping(ctx: Context, input: Ping) -> dict[str, float]:
+    return {input["host"]: 0.1}
+
+
+@jobs.task
+async def tune(ctx: Context, input: Settings) -> Settings:
+    return input
+
+
+@jobs.kind("report", version=2, promise=60, label="Report", success="It can be read.", cancel_note="What was sent stays sent.")
+def report(plan: Plan[Report], input: Report) -> None:
+    text = plan.task(write, label="Text", usable=True)
+    numbers = plan.each(page, range(3), label=lambda n: f"Page {n}", after=[text], queue="pages")
+    assert_type(text, PlannedTask)
+    plan.task(count, label="Words", after=[text, *numbers], optional=True, priority=3)
+
+
+@jobs.kind("import", version=1)
+def import_(plan: Plan[Import], input: Import) -> None:
+    plan.task(read_file, label="Read")
+
+
+assert_type(write, Task[Report, str])
+assert_type(attach, Task[Report, str])
+assert_type(count, Task[Report, int])
+assert_type(page, ItemTask[Report, int, int])
+assert_type(paint, Task[Report, None])
+assert_type(paint_page, ItemTask[Report, int, int])
+assert_type(read_file, Task[Import, Row | None])
+assert_type(ping, Task[Ping, dict[str, float]])
+assert_type(tune, Task[Settings, Settings])
+assert_type(report, Kind[Report])
+produces: AnyTask[object] = write
+wider: Task[Report, object] = write
+
+
+async def use() -> None:
+    handle = await jobs.submit(report, Report(month="2026-11"), owner=who, key="r-1")
+    assert_type(handle, Handle)
+    await jobs.submit(write, Report(month="2026-11"), owner=who, not_before=now)
+    await jobs.submit(ping, Ping(host="a"), owner=who)
+    many = [Submission(report, Report(month="1"), key="a"), Submission(import_, Import("x"), not_before=now)]
+    assert_type(await jobs.submit_many(many, owner=who), tuple[Handle, ...])
+    assert_type(await jobs.get(handle.id, principal=who), JobView)
+    assert_type(await jobs.list(principal=who, state="active"), Page[JobView])
+    assert_type(await jobs.tasks(handle.id, principal=who), tuple[TaskView, ...])
+    assert_type(await jobs.recovery(handle.id, principal=who), Recovery)
+    assert_type(await jobs.result(handle.id, write, principal=who), str)
+    assert_type(await jobs.result(handle.id, principal=who), object)
+    job = await jobs.wait(handle.id, principal=who, timeout=10, until="usable")
+    if job.attention is not None:
+        await jobs.act(job.id, job.attention.id, action="retry", principal=who)
+    assert_type(await jobs.rerun(job.id, principal=who), Handle)
+    try:
+        await jobs.cancel(job.id, principal=who, version=job.version)
+    except AlreadyCompleted as refused:
+        assert_type(refused.job, JobView)
+        assert_type(refused.code, str)
+
+
+def use_sync() -> None:
+    assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who), Handle)
+    assert_type(jobs.sync.result("id", write, principal=who), str)
+
+
+# ======== 2. misuse ========
+
+
+async def async_with_sync_context(ctx: SyncContext, report: Report) -> str:
+    return ""
+
+
+def sync_with_context(ctx: Context, report: Report) -> str:
+    return ""
+
+
+async def without_input(ctx: Context) -> str:
+    return ""
+
+
+async def without_context(report: Report) -> str:
+    return ""
+
+
+async def untyped_input(ctx: Context, report: Plain) -> str:
+    return ""
+
+
+async def unstorable(ctx: Context, report: Report) -> Plain:
+    return Plain()
+
+
+async def maybe_completion(ctx: Context, report: Report) -> Completion[int] | None:
+    return None
+
+
+async def four(ctx: Context, report: Report, a: int, b: int) -> None: ...
+
+
+async def async_plan(plan: Plan[Report], input: Report) -> None: ...
+
+
+def crossed_plan(plan: Plan[Report], input: Import) -> None: ...
+
+
+def bare_plan(plan: Plan[Report]) -> None: ...
+
+
+jobs.task(async_with_sync_context)  # type: ignore
+jobs.task(sync_with_context)  # type: ignore
+jobs.task(without_input)  # type: ignore
+jobs.task(without_context)  # type: ignore
+jobs.task(untyped_input)  # type: ignore
+jobs.task(unstorable)  # type: ignore
+jobs.task(maybe_completion)  # type: ignore
+jobs.task(four)  # type: ignore
+jobs.task(max_attempts="5")  # type: ignore
+jobs.task(timeout=5)  # type: ignore
+jobs.task(deadline=5)(async_with_sync_context)  # type: ignore
+jobs.task(deadline=5)(sync_with_context)  # type: ignore
+jobs.kind("a")(async_plan)  # type: ignore
+jobs.kind("a")(crossed_plan)  # type: ignore
+jobs.kind("a")(bare_plan)  # type: ignore
+jobs.kind("a", 2)  # type: ignore
+
+
+def bad_plan(plan: Plan[Report], input: Report) -> None:
+    plan.task(read_file, label="x")  # type: ignore
+    plan.task(report, label="x")  # type: ignore
+    plan.task(page, label="x")  # type: ignore
+    plan.task(write)  # type: ignore
+    plan.task(write, label="x", after=write)  # type: ignore
+    plan.task(write, label="x", after=[write])  # type: ignore
+    plan.task(write, label="x", usable=True, optional=True)  # type: ignore
+    plan.each(write, [1], label=str)  # type: ignore
+    plan.each(page, ["one"], label=str)  # type: ignore
+    plan.each(page, [1], label="Page")  # type: ignore
+
+
+async def bad_handler(ctx: Context, report: Report) -> Completion[str]:
+    text: str = ctx.output(write)  # type: ignore
+    number: int = await ctx.output(write)  # type: ignore
+    ctx.output(write)  # type: ignore
+    await ctx.output("write")  # type: ignore
+    await ctx.output(report)  # type: ignore
+    await ctx.step(load, report.month)  # type: ignore
+    await ctx.step("load", load, 3)  # type: ignore
+    await ctx.step("load", load)  # type: ignore
+    await ctx.step("load", load(report.month))  # type: ignore
+    await ctx.step("load", load_plain, "x")  # type: ignore
+    await ctx.ask("limit", "How many?", answer=Plain)  # type: ignore
+    ctx.complete(Plain())  # type: ignore
+    raise Ask("code", "text", actions=["dismiss"])  # type: ignore
+
+
+async def bare_value(ctx: Context, report: Report) -> Completion[str]:
+    return "text"  # type: ignore
+
+
+async def other_value(ctx: Context, report: Report) -> Completion[str]:
+    return ctx.complete(3)  # type: ignore
+
+
+async def undeclared(ctx: Context, report: Report) -> str:
+    return ctx.complete("text")  # type: ignore
+
+
+async def nothing_returned(ctx: Context, report: Report) -> Completion[int]:  # type: ignore
+    ctx.complete(3)
+
+
+def sync_awaitable(ctx: SyncContext, report: Report) -> str:
+    return ctx.step("send", send, "x", "y")  # type: ignore
+
+
+async def bad_submit() -> None:
+    await jobs.submit(report, 3, owner=who)  # type: ignore
+    await jobs.submit(report, Import("x"), owner=who)  # type: ignore
+    await jobs.submit(report, Report(month="1"))  # type: ignore
+    await jobs.submit(report, Report(month="1"), who)  # type: ignore
+    await jobs.submit(report, Report(month="1"), owner="ann")  # type: ignore
+    await jobs.submit(report, Report(month="1"), owner=None)  # type: ignore
+    await jobs.submit(load, Report(month="1"), owner=who)  # type: ignore
+    await jobs.submit("report", Report(month="1"), owner=who)  # type: ignore
+    await jobs.submit(page, Report(month="1"), owner=who)  # type: ignore
+    await jobs.submit(report, Report(month="1"), owner=who, not_before=60)  # type: ignore
+    jobs.submit(report, Report(month="1"), owner=who)  # type: ignore
+    await jobs.submit_many([Submission(report, Import("x"))], owner=who)  # type: ignore
+    await jobs.submit_many([report], owner=who)  # type: ignore
+    await jobs.get("id")  # type: ignore
+    await jobs.get("id", who)  # type: ignore
+    await jobs.act("id", "a", "retry", principal=who)  # type: ignore
+    await jobs.cancel("id", principal=who, version="3")  # type: ignore
+    await jobs.act("id", "a", action="resume", principal=who)  # type: ignore
+    number: int = await jobs.result("id", write, principal=who)  # type: ignore
+
+
+Retry("busy", "text", 3)  # type: ignore
+Principal("acme")  # type: ignore

@@ -221,7 +221,7 @@ def test_t6_each_of_a_batch_gets_its_own_verdict_in_the_order_asked(h: Harness) 
     h.cancel(stopped)
     h.hand_back(held["gone"])
     assert h.renew(held["gone"], held["kept"], held["stopped"]) == [STALE, ACCEPTED, CANCELLED]
-    assert h.standing(kept)["holder"] == held["kept"].ref.holder
+    assert h.standing(kept, "kept")["holder"] == held["kept"].ref.holder
     assert h.renew() == []
 
 

@@ -17,16 +17,17 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
 import psycopg
+from psycopg.waiting import Ready
 
 from interleave.checks import violations, written
 from interleave.scenes import JOB, TENANT, Connection, Stage
@@ -78,8 +79,58 @@ class Step(Enum):
     DONE = "done"
 
 
+class Answer:
+    """What a session was sent, and later the rows of the last of it. Nothing waits here longer than it is told to."""
+
+    def __init__(self, connection: Connection, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> None:
+        self._socket = connection.fileno()
+        self._rows: Rows = ()
+        self._error: psycopg.Error | None = None
+        self._left: Generator[Any, Any, Rows] | None = self._talk(connection, sql)
+        self._wants = 0
+        self._move(None)
+
+    @staticmethod
+    def _talk(connection: Connection, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Generator[Any, Any, Rows]:
+        rows: Rows = ()
+        for text, params in sql:
+            cursor = connection.cursor()
+            # The generator behind `execute`: the driver waits nowhere, it says what of the socket it would wait for.
+            yield from cursor._execute_gen(text, params)
+            rows = cursor.fetchall() if cursor.description else ()
+        return rows
+
+    def _move(self, ready: Any) -> None:
+        assert self._left is not None
+        try:
+            self._wants = int(self._left.send(ready))
+        except StopIteration as stop:
+            self._rows, self._left = stop.value, None
+        except psycopg.Error as error:
+            self._error, self._left = error, None
+
+    def here(self, seconds: float) -> bool:
+        """Whether the answer is there, waiting up to so long for it."""
+        until = time.monotonic() + seconds
+        while self._left is not None:
+            poll = select.poll()
+            poll.register(self._socket, (select.POLLIN if self._wants & 1 else 0) | (select.POLLOUT if self._wants & 2 else 0))
+            events = poll.poll(max(until - time.monotonic(), 0) * 1000)
+            if not events:
+                return False
+            happened = events[0][1]
+            self._move(Ready((1 if happened & ~select.POLLOUT else 0) | (2 if happened & select.POLLOUT else 0)))
+        return True
+
+    def rows(self) -> Rows:
+        """The rows; raises what the server said."""
+        if self._error is not None:
+            raise self._error
+        return self._rows
+
+
 class Session:
-    """A connection that is driven from a thread of its own, so that a lock wait holds up nobody."""
+    """A connection to which something may be sent without waiting for the answer, so that a lock wait holds up nobody."""
 
     def __init__(self, conninfo: str, profile: Profile) -> None:
         self.connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=0)
@@ -88,20 +139,11 @@ class Session:
         self.connection.execute("set lock_timeout = '60s'")
         self.connection.execute("set deadlock_timeout = '100ms'")
         self.pid = self.connection.info.backend_pid
-        self._thread = ThreadPoolExecutor(1)
 
-    def send(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Future[Rows]:
-        return self._thread.submit(self._execute, sql)
-
-    def _execute(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Rows:
-        rows: Rows = ()
-        for text, params in sql:
-            cursor = self.connection.execute(text, params)
-            rows = cursor.fetchall() if cursor.description else ()
-        return rows
+    def send(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Answer:
+        return Answer(self.connection, sql)
 
     def close(self) -> None:
-        self._thread.shutdown()
         self.connection.close()
 
 
@@ -117,7 +159,7 @@ class Side:
         self.error: str | None = None
         self.in_transaction = False
         self.holds = False
-        self.pending: Future[Rows] | None = None
+        self.pending: Answer | None = None
         self.trace: list[str] = []
         self._failed = False
         self._again = False
@@ -205,7 +247,7 @@ class Side:
         answer, self.pending = self.pending, None
         sent = self.next
         try:
-            rows = answer.result()
+            rows = answer.rows()
         except psycopg.Error as error:
             self.trace.append(f"!{error.sqlstate}")
             raise Wrong(f"{self.act.name} met {error.sqlstate} {error}") from error
@@ -383,24 +425,21 @@ class Explorer:
         until = time.monotonic() + _STUCK
         pause = 0.002
         while True:
-            try:
-                side.pending.exception(pause)
-            except TimeoutError:
-                if waits_for is not None and self.stage.blocked(side.session.pid, by=waits_for.session.pid):
-                    return False
-                if time.monotonic() > until:
-                    raise Wrong(f"{side.act.name} neither answers nor waits for a lock") from None
-            else:
+            if side.pending.here(pause):
                 return True
+            if waits_for is not None and self.stage.blocked(side.session.pid, by=waits_for.session.pid):
+                return False
+            if time.monotonic() > until:
+                raise Wrong(f"{side.act.name} neither answers nor waits for a lock")
 
     def _clear_up(self, sides: list[Side]) -> None:
         for side in sides:
             if side.pending is not None:
                 self.stage.connection.execute("select pg_cancel_backend(%s)", (side.session.pid,))
-                side.pending.exception(_STUCK)
+                side.pending.here(_STUCK)
                 side.pending = None
         for side in sides:
-            side.session.send([("rollback", None)]).exception(_STUCK)
+            side.session.send([("rollback", None)]).here(_STUCK)
 
     # -- one after the other ----------------------------------------------------------------------------------
 

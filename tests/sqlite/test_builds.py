@@ -52,7 +52,8 @@ def test_an_unknown_driver_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("driver", "journal"), [("sqlite3", "delete"), ("apsw", "wal")])
 def test_a_whole_job_on_each_driver(tmp_path: Path, driver: str, journal: str) -> None:
     environment = {**os.environ, "OUTLAST_SQLITE_DRIVER": driver}
-    ran = subprocess.run([sys.executable, str(FLOW), str(tmp_path / "jobs.db")], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, str(FLOW), str(tmp_path / "jobs.db")]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     seen = json.loads(ran.stdout)
     assert seen["states"] == ["completed"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from outlast.app import Outlast
 from outlast.cli.exits import Exit, Refused
 from outlast.cli.options import TARGET, application, as_option, at_store, json_option, opened, operator_of, store_option
 from outlast.cli.output import note, say, say_json
@@ -17,7 +16,13 @@ from outlast.domain.model import JobView, Principal
 from outlast.domain.work import AttentionRow
 from outlast.store.programs import status
 
-job_argument = click.argument("job_id", metavar="ID", type=lambda text: text.strip().lower())
+
+def job_id(text: str) -> str:
+    """An id as it is stored."""
+    return text.strip().lower()
+
+
+job_argument = click.argument("job_id", metavar="ID", type=job_id)
 
 
 def acting_on(client: SyncClient, job_id: str, acting: Principal | None) -> Principal:
@@ -51,11 +56,10 @@ def cancel(job_id: str, *, acting: Principal | None, store: str | None, as_json:
 @json_option
 def retry(job_id: str, *, acting: Principal | None, store: str | None, as_json: bool) -> None:
     """Try again every task of a job that needs attention and offers a retry."""
-    app = at_store(store)
-    with opened(app) as client:
+    with opened(at_store(store)) as client:
         principal = acting_on(client, job_id, acting)
         view = client.get(job_id, principal=principal)
-        questions = _questions(app, client, view, principal)
+        questions = _questions(client, view, principal)
         offered = [q for q in questions if "retry" in q.actions]
         for question in offered:
             view = client.act(job_id, question.id, action="retry", principal=principal)
@@ -70,7 +74,7 @@ def retry(job_id: str, *, acting: Principal | None, store: str | None, as_json: 
         raise click.exceptions.Exit(int(Exit.ATTENTION))
 
 
-def _questions(app: Outlast, client: SyncClient, view: JobView, principal: Principal) -> tuple[AttentionRow, ...]:
+def _questions(client: SyncClient, view: JobView, principal: Principal) -> tuple[AttentionRow, ...]:
     """The open questions of a job that needs attention."""
     found = client.store.run_sync(status.recovery(scope_of(principal, "retry"), view.id))
     questions = found[1].questions if found else ()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import IO, Any, Final
+from typing import Final
 
-import click
-
-from outlast.cli.output import safe
+from outlast.cli.output import note, safe
 from outlast.domain.errors import (
     Conflict,
     Contended,
@@ -73,23 +70,20 @@ def exit_of(error: OutlastError) -> Exit:
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), Exit.INVALID)
 
 
-class Refused(click.ClickException):
-    """A command was refused: one line on standard error, and the exit code."""
+class Refused(Exception):
+    """A command is refused, with an exit code: what to know and what to do."""
 
-    def __init__(self, message: str, exit_code: Exit = Exit.INVALID, *, code: str | None = None) -> None:
+    def __init__(self, message: str, exit_code: Exit = Exit.INVALID, *, code: str) -> None:
         super().__init__(message)
-        self.exit_code = int(exit_code)
+        self.message = message
+        self.exit_code = exit_code
         self.code = code
 
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Prints `error: what to know and to do (code)`."""
-        code = f" ({self.code})" if self.code else ""
-        click.echo(f"error: {safe(self.message)}{code}", file=file or sys.stderr)
 
-
-def refused(error: OutlastError) -> Refused:
-    """The refusal as a command shows it."""
-    return Refused(error.message, exit_of(error), code=error.code)
+def tell(error: OutlastError | Refused) -> Exit:
+    """Prints one line on standard error; the exit code of the command."""
+    note(f"error: {safe(error.message)} ({error.code})")
+    return error.exit_code if isinstance(error, Refused) else exit_of(error)
 
 
 def table_of_exits() -> str:

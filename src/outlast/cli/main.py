@@ -6,12 +6,12 @@ import importlib
 import io
 import sys
 import traceback
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
 import outlast
-from outlast.cli.exits import Exit, refused, table_of_exits
+from outlast.cli.exits import Exit, Refused, table_of_exits, tell
 from outlast.cli.stopping import stopping
 from outlast.domain.errors import OutlastError
 
@@ -32,33 +32,33 @@ _HELP: Final = "Durable background jobs on SQLite and PostgreSQL."
 class Commands(click.Group):
     """The groups by name, imported when called; refusals become one line and an exit code."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """All names, in the order of the table."""
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """The command, from the module of its name."""
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"outlast.cli.{cmd_name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """The table of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """The exit codes."""
         formatter.write_paragraph()
         formatter.write(table_of_exits() + "\n")
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Runs the command."""
         try:
             return super().invoke(ctx)
-        except OutlastError as error:
-            raise refused(error) from error
+        except (OutlastError, Refused) as error:
+            raise click.exceptions.Exit(int(tell(error))) from error
         except KeyboardInterrupt:
             raise click.exceptions.Exit(int(Exit.INTERRUPTED)) from None
 

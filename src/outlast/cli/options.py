@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import pwd
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+
 import click
 
 from outlast.app import Outlast
@@ -77,7 +78,7 @@ def named(store: str | None) -> str:
 
 
 @contextmanager
-def opened(app: Outlast) -> Iterator[SyncClient]:
+def opened(app: Outlast) -> Generator[SyncClient]:
     """The calls of an `Outlast` for blocking code; its connections are given back afterwards."""
     try:
         yield app.sync

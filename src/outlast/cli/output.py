@@ -6,7 +6,6 @@ import json
 import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
@@ -101,7 +100,7 @@ def moment_of(ms: int | None) -> datetime | None:
     return None if ms is None else datetime.fromtimestamp(ms / 1000, tz=UTC)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     raise TypeError(f"{type(value).__name__} has no JSON form here")

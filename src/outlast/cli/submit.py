@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from datetime import datetime
 from pathlib import Path
@@ -77,11 +78,11 @@ def _kind(app: Outlast, target: str, name: str) -> Kind[Any]:
         raise Refused(f"{target} registers no kind {name!r}. Its kinds: {known}.", code=error.code) from error
 
 
-def _input(source: str, kind: Kind[Any], *, limit: int) -> Any:
+def _input(source: str, kind: Kind[Any], *, limit: int) -> object:
     """The value in a file, read strictly and then as the kind's input type."""
     try:
         if source == "-":
-            body = click.get_binary_stream("stdin").read(limit + 1)
+            body = sys.stdin.buffer.read(limit + 1)
         else:
             with Path(source).open("rb") as file:
                 body = file.read(limit + 1)

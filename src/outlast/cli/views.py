@@ -48,7 +48,7 @@ def list_of(jobs: Sequence[tuple[JobView, JobRow | None]], now: datetime) -> str
 
 def state_of(view: JobView) -> str:
     """The state in words, with what it alone does not say."""
-    extras = []
+    extras: list[str] = []
     if view.outcome == "succeeded_with_problems":
         extras.append("with problems")
     elif view.outcome in ("abandoned", "superseded"):

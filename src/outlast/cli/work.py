@@ -29,7 +29,7 @@ _WHY = {
 class _OneLine(logging.Formatter):
     """A record as one line without control characters; a traceback below it."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         record.message = safe(record.message)
         return super().formatMessage(record)
 
@@ -66,7 +66,7 @@ def work(app: Outlast, options: Options) -> NoReturn:
         with suppress(OSError):  # nobody reads it any more
             say(f"worker {worker_id} ready")
 
-    subscribe(_limit(options))
+    subscribe(_limit())
     code = loop.run_until_complete(_run(worker, store, ready))
     if code in _WHY:
         note(f"error: {_WHY[code]}")
@@ -82,7 +82,7 @@ async def _run(worker: Worker, store: Store, ready: Callable[[str], None]) -> Ex
                 await store.close()
 
 
-def _limit(options: Options) -> Callable[[Event], None]:
+def _limit() -> Callable[[Event], None]:
     """A worker that stops by itself ends in time as well."""
     codes: list[Exit] = []
 

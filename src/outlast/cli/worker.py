@@ -11,6 +11,7 @@ from outlast.domain.errors import Invalid
 from outlast.domain.kinds import check_name
 from outlast.worker.runtime import Options
 
+_MOST_SLOTS = 10_000
 _LEVELS = ("debug", "info", "warning", "error")
 
 log_option = click.option("--log", type=click.Choice(_LEVELS), default="info", show_default=True, help="How much goes to standard error.")
@@ -25,8 +26,8 @@ def slots_of(queues: tuple[str, ...]) -> dict[str, int] | None:
             check_name(name, what="queue name")
         except Invalid as error:
             raise click.BadParameter(error.message, param_hint="--queue") from error
-        if equals and not (number.isdecimal() and number.isascii() and 1 <= int(number) <= 10_000):
-            raise click.BadParameter(f"{text!r}: write NAME=SLOTS with 1 to 10000 slots, for example mail=4", param_hint="--queue")
+        if equals and not (number.isdecimal() and number.isascii() and 1 <= int(number) <= _MOST_SLOTS):
+            raise click.BadParameter(f"{text!r}: write NAME=SLOTS with 1 to {_MOST_SLOTS} slots, for example mail=4", param_hint="--queue")
         if name in found:
             raise click.BadParameter(f"the queue {name!r} is named twice", param_hint="--queue")
         found[name] = int(number) if equals else SLOTS

@@ -203,8 +203,7 @@ class Worker:
 
     def _over(self, hold: Hold) -> bool:
         # Between a cancel and the end of the lease the code may still come to a safe boundary of its own.
-        now = time.monotonic()
-        return now >= hold.lease_until or now >= hold.deadline
+        return hold.lost() in ("replaced", "deadline") or time.monotonic() >= hold.lease_until
 
     def _count_zombie(self, task: asyncio.Task[None], hold: Hold) -> None:
         self._zombies.add(task)

@@ -1,0 +1,158 @@
+"""Which operations meet in which scene: every unordered pair, each operation with itself included."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from interleave import acts
+from interleave.explorer import Act
+from interleave.scenes import JOB, OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two operations on one scene."""
+
+    scene: str
+    one: Act
+    other: Act
+
+    @property
+    def name(self) -> str:
+        return f"{self.scene}: {self.one.name} x {self.other.name}"
+
+
+def _among(scene: str, sides: Sequence[Act]) -> Iterator[Pair]:
+    for one, other in itertools.combinations_with_replacement(sides, 2):
+        yield Pair(scene, one, other)
+
+
+def _between(scene: str, some: Sequence[Act], others: Sequence[Act]) -> Iterator[Pair]:
+    for one, other in itertools.product(some, others):
+        yield Pair(scene, one, other)
+
+
+# In the grand scene: tasks 0, 1 and 8 (optional) are held, 4 and 11 ready, 7 waits for its time, 5 (optional) and 6 ask.
+_OF_ENTRY = (
+    acts.claim(10, "v", 4, 11),
+    acts.claim(1, "v", 4, 11),
+    acts.renew(0),
+    acts.renew(0, 1),
+    acts.fail(0),
+    acts.snooze(0),
+    acts.hand_back(0),
+    acts.step(0),
+    acts.wake(7),
+    acts.retry_lost(0),
+)
+_OF_ATTEMPT = (
+    acts.finish(0),
+    acts.finish(1),
+    acts.finish(0, 1),
+    acts.give_up(0),
+    acts.give_up(8),
+    acts.ask(0),
+    acts.ask(8),
+    acts.give_up_lost(0),
+    acts.give_up_lost(8),
+)
+_OF_OWNER = (
+    acts.act(5, "retry"),
+    acts.act(5, "answer"),
+    acts.act(5, "skip"),
+    acts.act(5, "dismiss"),
+    acts.act(6, "retry"),
+    acts.cancel(),
+    acts.close_window(5),
+    acts.close_window(6),
+)
+
+ENTRY_WITH_ENTRY = (
+    *_among("grand", _OF_ENTRY),
+    Pair("grand", acts.step(0), acts.step(0, '"else"')),
+    Pair("grand", acts.claim(1, "u", 4, 11), acts.claim(1, "v", 4, 11)),
+    *_among("queue", (acts.claim(2, "u", 0, 1, 2), acts.claim(1, "v", 0, 1, 2), acts.wake(3), acts.cancel())),
+    *_between("queue", (acts.claim(2, "u", 0, 1, 2), acts.claim(1, "u", 0, 1, 2)), (acts.claim(2, "v", 0, 1, 2),)),
+)
+ENTRY_WITH_ATTEMPT = tuple(_between("grand", _OF_ENTRY, _OF_ATTEMPT))
+ENTRY_WITH_OWNER = tuple(_between("grand", _OF_ENTRY, _OF_OWNER))
+JOB_WITH_JOB = (
+    *_among("grand", (*_OF_ATTEMPT, *_OF_OWNER)),
+    Pair("grand", acts.act(5, "retry"), acts.act(5, "retry", " again")),
+    Pair("grand", acts.cancel(), acts.cancel("bob")),
+)
+
+# Where the next step may end the job.
+_LAST = (
+    acts.finish(0),
+    acts.fail(0),
+    acts.give_up(0),
+    acts.ask(0),
+    acts.retry_lost(0),
+    acts.give_up_lost(0),
+    acts.act(1, "retry"),
+    acts.act(1, "skip"),
+    acts.act(1, "dismiss"),
+    acts.close_window(1),
+    acts.cancel(),
+    acts.renew(0),
+    acts.step(0),
+)
+LAST_OF_JOB = tuple(_among("last", _LAST))
+
+# After a cancel: the holders stop, or the sweep ends what they left.
+_STOPS = (acts.stop(0), acts.stop_lost(0))
+_LATE = (
+    acts.stop(1),
+    acts.stop_lost(1),
+    acts.finish(0),
+    acts.fail(0),
+    acts.give_up(0),
+    acts.ask(0),
+    acts.snooze(0),
+    acts.hand_back(0),
+    acts.renew(0, 1),
+    acts.step(0),
+    acts.claim(10, "v"),
+    acts.wake(),
+    acts.retry_lost(0),
+    acts.give_up_lost(0),
+    acts.act(5, "retry"),
+    acts.act(5, "skip"),
+    acts.close_window(5),
+    acts.cancel(),
+)
+AFTER_CANCEL = (
+    *_among("cancelled", _STOPS),
+    *_between("cancelled", _STOPS, _LATE),
+    *_among("cancelled_once", _STOPS),
+    *_between("cancelled_once", _STOPS, (acts.cancel(), acts.renew(0), acts.claim(10, "v"))),
+)
+
+# A job comes into being.
+_SAME = acts.admit()
+ADMISSION = (
+    Pair("empty", _SAME, _SAME),
+    Pair("empty", _SAME, acts.admit(OTHER, name="the same request")),
+    Pair("empty", _SAME, acts.admit(OTHER, fingerprint="f2", name="another request")),
+    Pair("empty", acts.admit(key=None, name="keyless"), acts.admit(key=None, name="keyless")),
+    Pair("empty", acts.admit_two("k1", "k2"), acts.admit_two("k2", "k1")),
+    Pair("empty", acts.admit_two("k1", "k2"), acts.admit_two("k1", "k2")),
+    Pair("empty", acts.admit_two("k1", "k2", all_or_none=True), acts.admit_two("k2", "k1", all_or_none=True)),
+    Pair("empty", acts.admit_two("k1", "k2", all_or_none=True), acts.admit(OTHER, fingerprint="f2", name="another request")),
+    *_between("empty", (_SAME,), (acts.claim(10, "v", 0), acts.cancel(), acts.wake(), acts.act(0, "retry"))),
+    Pair("empty", acts.admit(due=True, name="due later"), acts.wake(0)),
+    *_between("grand", (acts.admit(OTHER, name="again"), acts.admit(OTHER, fingerprint="f2", name="otherwise")), (*_OF_OWNER[3:], acts.finish(0))),
+)
+
+GROUPS = {
+    "entry with entry": ENTRY_WITH_ENTRY,
+    "entry with attempt": ENTRY_WITH_ATTEMPT,
+    "entry with owner": ENTRY_WITH_OWNER,
+    "job with job": JOB_WITH_JOB,
+    "last of job": LAST_OF_JOB,
+    "after cancel": AFTER_CANCEL,
+    "admission": ADMISSION,
+}

@@ -24,6 +24,7 @@ from outlast.store.postgres.store import PostgresStore
 from outlast.store.program import Operation, T
 from outlast.store.sqlite import dialect as sqlite
 from outlast.store.sqlite import migrating as sqlite_migrating
+from outlast.store.sqlite.build import linked
 from outlast.store.sqlite.store import SqliteStore
 
 START_MS = 1_800_000_000_000
@@ -65,6 +66,21 @@ class Backend(Protocol):
         ...
 
 
+def _open(path: Path) -> Any:
+    """A connection of the store's own driver: two builds of SQLite in one process would undo each other's locks."""
+    if linked().driver == "apsw":
+        import apsw  # noqa: PLC0415 - an extra
+
+        connection: Any = apsw.Connection(str(path))
+        connection.set_busy_timeout(5_000)
+        connection.row_trace = lambda cursor, row: dict(zip((d[0] for d in cursor.get_description()), row, strict=True))
+    else:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=5)
+        connection.row_factory = lambda cursor, row: dict(zip((d[0] for d in cursor.description), row, strict=True))
+    connection.execute("pragma synchronous = off")
+    return connection
+
+
 class SqliteBackend:
     """A file of its own for each test, copied from one that was migrated once."""
 
@@ -73,17 +89,15 @@ class SqliteBackend:
     def __init__(self, path: Path, *, patience: float = 5.0) -> None:
         self.path = path
         self.store = SqliteStore(str(path), now=SQLITE_CLOCK, patience=patience)
-        self._admin = sqlite3.connect(path, isolation_level=None, timeout=5)
-        self._admin.execute("pragma synchronous = off")
-        self._admin.row_factory = sqlite3.Row
+        self._admin = _open(path)
 
     @staticmethod
     def make_template(path: Path) -> Path:
         """A migrated file with a clock in it."""
         sqlite_migrating.apply(str(path))
-        with sqlite3.connect(path) as connection:
-            connection.execute("create table test_clock (ms integer not null)")
-            connection.execute("insert into test_clock values (?)", (START_MS,))
+        connection = _open(path)
+        connection.execute("create table test_clock (ms integer not null)")
+        connection.execute("insert into test_clock values (?)", (START_MS,))
         connection.close()
         return path
 
@@ -98,7 +112,7 @@ class SqliteBackend:
 
     def query(self, text: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         rows = self._admin.execute(expand(text, sqlite.tokens(SQLITE_CLOCK), sqlite.table), params or {}).fetchall()
-        return [dict(row) for row in rows]
+        return list(rows)
 
     def set_clock(self, ms: int) -> None:
         self._admin.execute("update test_clock set ms = ?", (ms,))

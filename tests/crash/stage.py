@@ -138,7 +138,7 @@ class Stage:
     def worker(
         self,
         *,
-        lease: float = 2.0,
+        lease: float = 1.0,
         grace: float = 3.0,
         zombies: int = 32,
         queues: Mapping[str, int] | None = None,

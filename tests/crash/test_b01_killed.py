@@ -20,7 +20,7 @@ def test_twenty_jobs_survive_kills_at_every_point(stage: Stage) -> None:
     points = (*KILL_POINTS, "mid")
     jobs = {point: [stage.submit({"label": "A", "queue": point, "seconds": 0.4}) for _ in range(5)] for point in points}
     victims = {
-        point: stage.worker(lease=2, queues={point: 5}, hooks=[KILL_POINTS[point]] if point in KILL_POINTS else (), wait=False)
+        point: stage.worker(queues={point: 5}, hooks=[KILL_POINTS[point]] if point in KILL_POINTS else (), wait=False)
         for point in points
     }
     until(lambda: sum(len(stage.starts(job)) for job in jobs["mid"]) == 5, "five in the middle of their work")
@@ -29,7 +29,7 @@ def test_twenty_jobs_survive_kills_at_every_point(stage: Stage) -> None:
         assert victim.ended() == -9, point
     before = {point: [stage.starts(job) for job in of_point] for point, of_point in jobs.items()}
     assert not any(before["k4"])
-    survivor = stage.worker(lease=2, queues=dict.fromkeys((*points, "default"), 5))
+    survivor = stage.worker(queues=dict.fromkeys((*points, "default"), 5))
 
     stage.reached([job for of_point in jobs.values() for job in of_point])
 

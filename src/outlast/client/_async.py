@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
@@ -108,11 +107,13 @@ class Client:
         return value
 
     async def _drive(self, call: Call[T]) -> T:
+        from asyncio import sleep  # noqa: PLC0415 - `import outlast` stays quick in processes that run no loop
+
         try:
             wanted = next(call)
             while True:
                 if isinstance(wanted, int | float):
-                    await asyncio.sleep(wanted)
+                    await sleep(wanted)
                     wanted = call.send(None)
                 else:
                     wanted = call.send(await self.store.run(wanted))

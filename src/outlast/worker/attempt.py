@@ -87,7 +87,7 @@ class Runner:
             except BaseException as error:
                 return None, error
 
-        value, error = await asyncio.wrap_future(self._threads.submit(call))
+        value, error = await self._threads.run(call)
         if error is not None:
             raise error
         return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from outlast.domain.defaults import MAX_REF
 from outlast.domain.kinds import AnyTask
@@ -11,7 +12,9 @@ from outlast.domain.model import Principal
 from outlast.domain.payload import check_text
 from outlast.store.protocol import Store
 from outlast.worker.hold import Hold
-from outlast.worker.threads import Threads
+
+if TYPE_CHECKING:
+    from outlast.worker.threads import Threads  # and with it asyncio: `import outlast` stays quick
 
 
 @dataclass(slots=True)

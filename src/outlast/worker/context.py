@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
@@ -91,7 +90,7 @@ class Context(_Context):
         if inspect.iscoroutinefunction(fn):
             made = await fn(*args, **kwargs)
         else:
-            made = await asyncio.wrap_future(self._state.threads.submit(lambda: fn(*args, **kwargs)))
+            made = await self._state.threads.run(lambda: fn(*args, **kwargs))
             if inspect.isawaitable(made):
                 made = await made
         return await self._recall(store_made(self._state, name, fn, made))

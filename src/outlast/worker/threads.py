@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
@@ -34,6 +35,10 @@ class Threads:
             name = f"outlast-task-{self._made}"
         threading.Thread(target=self._loop, name=name, daemon=True).start()
         return future
+
+    async def run(self, fn: Callable[[], T]) -> T:
+        """`fn()`, run in a thread, without blocking the loop."""
+        return await asyncio.wrap_future(self.submit(fn))
 
     def _loop(self) -> None:
         while True:

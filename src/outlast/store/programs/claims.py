@@ -7,7 +7,7 @@ from typing import Any
 
 from outlast.domain.work import Claimed, Renewal, Settled, TaskRef, Verdict, Woken
 from outlast.store.program import Access, Program, Statement, operation
-from outlast.store.programs.verdicts import entry_of, holds, key_of, refused, released
+from outlast.store.programs.verdicts import attempt_code, entry_of, holds, key_of, refused, released
 
 
 def _claimed(row: tuple[Any, ...], holder: str) -> Claimed:
@@ -94,7 +94,7 @@ def _release(ref: TaskRef, delay_ms: int | None) -> Program[Settled]:
     if rows:
         return Settled(Verdict.ACCEPTED, opened=int(delay_ms is None), retry_in_ms=delay_ms)
     entry = yield from entry_of(ref)
-    if released(ref, entry):
+    if released(ref, entry) and (yield from attempt_code(ref)) is None:
         return Settled(Verdict.ACCEPTED, retry_in_ms=delay_ms)
     return Settled((yield from refused(ref, entry)))
 

@@ -10,7 +10,7 @@ from outlast.domain.states import StoredTask
 from outlast.domain.work import Asked, Failed, Finished, Settled, TaskRef, Verdict
 from outlast.store.program import Access, Program, Statement, operation, row_of
 from outlast.store.programs.graph import JobChange, settle_children, write
-from outlast.store.programs.verdicts import EntryRow, entry_of, holds, key_of, place_of, refused, released
+from outlast.store.programs.verdicts import EntryRow, ended, entry_of, holds, key_of, place_of, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,8 @@ def retry(failure: Failed, delay_ms: int) -> Program[Settled]:
     if rows:
         return Settled(Verdict.ACCEPTED, retry_in_ms=delay_ms)
     entry = yield from entry_of(ref)
-    if released(ref, entry):
-        return Settled(Verdict.ACCEPTED, retry_in_ms=delay_ms)
-    return Settled((yield from refused(ref, entry)))
+    verdict = yield from ended(ref, entry, failure.code)
+    return Settled(verdict, retry_in_ms=delay_ms if verdict is Verdict.ACCEPTED else None)
 
 
 @operation(Access.READ)
@@ -83,11 +82,7 @@ def budget(failure: Failed, jitter: float) -> Program[RetryIn | GiveUp | Verdict
     entry = yield from entry_of(ref)
     if entry is not None and holds(entry, ref):
         return decision(entry, jitter, permanent=failure.permanent, retry_after_ms=failure.retry_after_ms)
-    if released(ref, entry):
-        attempt = yield Statement("attempt_of", {**place_of(ref), "fence": ref.fence})
-        if attempt:
-            return Verdict.ACCEPTED
-    return (yield from refused(ref, entry, ended_as=("needs_attention", "failed")))
+    return (yield from ended(ref, entry, failure.code))
 
 
 @operation(Access.TRANSACTION)
@@ -96,7 +91,7 @@ def give_up(failure: Failed, *, window_ms: int, retention_ms: int) -> Program[Se
     locked = yield Statement("lock_job", {"tenant": failure.ref.tenant, "job_id": failure.ref.job_id, "owner": None})
     entry = yield from entry_of(failure.ref)
     if not locked or entry is None:
-        return Settled((yield from refused(failure.ref, entry, ended_as=("needs_attention", "failed"))))
+        return Settled((yield from ended(failure.ref, entry, failure.code)))
     return (
         yield from end_attempt(failure.ref, gave_up(failure, required=bool(entry.required)), window_ms=window_ms, retention_ms=retention_ms)
     )
@@ -156,7 +151,7 @@ def end_attempt(ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: i
     gone = yield from row_of(Statement(guard, key_of(ref)), tuple_of)
     if gone is None:
         entry = yield from entry_of(ref)
-        return Settled((yield from refused(ref, entry, ended_as=("needs_attention", "failed"))))
+        return Settled((yield from ended(ref, entry, ending.code)))
     spent, claimed_at = gone
     rows = yield Statement(
         "end_task",
@@ -186,6 +181,7 @@ def end_attempt(ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: i
     job = JobChange(ref.tenant, ref.job_id)
     job.moved("open", ending.state, required=required)
     if ending.state == "needs_attention":
+        offered = [a for a in dict.fromkeys((*ending.actions, "dismiss")) if not (required and a == "skip")]
         yield Statement(
             "raise_attention",
             {
@@ -193,7 +189,7 @@ def end_attempt(ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: i
                 "id": f"{ref.no}.{ref.fence}",
                 "code": ending.code,
                 "message": ending.message,
-                "actions": " ".join(dict.fromkeys((*ending.actions, "dismiss"))),
+                "actions": " ".join(offered),
                 "window_ms": window_ms,
             },
         )

@@ -49,7 +49,7 @@ def act(
     if not asked:
         return Control.SUPERSEDED
     no, actions, _code, resolved, taken, taken_hash, required = asked[0]
-    if action not in str(actions).split():
+    if action not in str(actions).split() or (action == "skip" and required):
         return Control.NOT_OFFERED
     if resolved:
         return Control.REPEATED if taken == action and taken_hash == request_hash else Control.SUPERSEDED

@@ -64,6 +64,19 @@ def refused(ref: TaskRef, entry: EntryRow | None, *, ended_as: tuple[str, ...] =
     return Verdict.STALE
 
 
+def ended(ref: TaskRef, entry: EntryRow | None, code: str) -> Program[Verdict]:
+    """As `refused`, for an attempt that its holder ended with this code: accepted, if that is how its row says it ended."""
+    if (entry is None or released(ref, entry)) and (yield from attempt_code(ref)) == code:
+        return Verdict.ACCEPTED
+    return (yield from refused(ref, entry))
+
+
+def attempt_code(ref: TaskRef) -> Program[str | None]:
+    """How the claim's attempt ended, by whoever came first: its holder or the sweep; None if neither did."""
+    rows = yield Statement("attempt_of", {**place_of(ref), "fence": ref.fence})
+    return str(rows[0][0]) if rows else None
+
+
 def released(ref: TaskRef, entry: EntryRow | None) -> bool:
     """Whether the entry stands as my own release left it: not held, with my fence."""
     return entry is not None and entry.holder is None and entry.fence == ref.fence

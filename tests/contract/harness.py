@@ -256,7 +256,14 @@ class Harness:
         return self.run(control.cancel(scope, job, version=version, actor=actor, retention_ms=RETENTION_MS))
 
     def act(
-        self, job: str, action: str, *, attention: str | None = None, answer: str | None = None, scope: Scope = ANN, request: str | None = None
+        self,
+        job: str,
+        action: str,
+        *,
+        attention: str | None = None,
+        answer: str | None = None,
+        scope: Scope = ANN,
+        request: str | None = None,
     ) -> Control:
         """The owner's decision, on the open question if none is named."""
         return self.run(

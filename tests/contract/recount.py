@@ -41,9 +41,8 @@ def _job(job: Row, of_job: dict[str, list[Row]]) -> list[str]:
         found.append(f"counters {stored} but counted {counted}")
     if job["state"] != state:
         found.append(f"state {job['state']} but it follows {state}")
-    for name in ("finished_at", "purge_at", "outcome"):
-        if (job[name] is not None) != final:
-            found.append(f"{name} is {job[name]} though the job is {state}")
+    ends = ("finished_at", "purge_at", "outcome")
+    found += [f"{name} is {job[name]} though the job is {state}" for name in ends if (job[name] is not None) != final]
     if state == "completed" and job["outcome"] != outcome_of(problems=counted.problems):
         found.append(f"outcome {job['outcome']} with {counted.problems} problems")
     if state == "cancelled" and job["outcome"] not in ("user", "abandoned", "superseded"):
@@ -118,10 +117,8 @@ def _usable(job: Row, tasks: list[Row]) -> list[str]:
     marked = [t for t in tasks if t["usable"]]
     if bool(job["usable_marked"]) != bool(marked):
         return ["usable_marked is wrong"]
-    if marked:
-        reached = any(t["state"] == "completed" for t in marked)
-    else:
-        reached = all(t["state"] == "completed" for t in tasks if t["required"])
+    completed = [t["state"] == "completed" for t in marked or tasks if marked or t["required"]]
+    reached = any(completed) if marked else all(completed)
     if reached != (job["usable_at"] is not None):
         return [f"usable_at is {job['usable_at']}, by its tasks it is {reached}"]
     return []

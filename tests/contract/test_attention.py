@@ -133,9 +133,7 @@ def test_t18_the_last_answer_counts(h: Harness) -> None:
 
 
 def test_t19_a_skip_ends_optional_work_and_what_hangs_on_it(h: Harness) -> None:
-    job = asked(
-        h, a("extra", optional=True), a("more", optional=True, after="extra"), a("join", after="extra"), a("main"), label="extra"
-    )
+    job = asked(h, a("extra", optional=True), a("more", optional=True, after="extra"), a("join", after="extra"), a("main"), label="extra")
     h.advance(3)
     assert h.act(job, "skip") is Control.DONE
     assert h.shows(job) == {"extra": "skipped", "more": "skipped", "join": "queued", "main": "running"}

@@ -1,6 +1,6 @@
-"""A worker process for the tests, with faults armed at named points of its store's operations.
+"""The command `outlast worker`, with faults armed at named points of its store's operations.
 
-    python tests/crash/runner.py outlast.rehearsal:app --store sqlite:////tmp/x.db --lease 2 --queue default=8
+    python tests/crash/runner.py worker outlast.rehearsal:app --store sqlite:////tmp/x.db --lease 2 --queue default=8
 
 OUTLAST_TEST_HOOKS is a JSON list. Each hook names an operation (`op`), a point of it (`at`: `before`, `after`, or
 `statement NAME`: when that statement of its program was executed), and what to do there once: `kill` or `stop` (SIGSTOP) this
@@ -10,23 +10,20 @@ answers (`after`), came together.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import dataclasses
-import importlib
 import json
-import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from outlast import Outlast, StoreUnavailable
-from outlast.store.open import open_store
+from outlast import StoreUnavailable
+from outlast.cli import work
+from outlast.cli.main import main
+from outlast.store.drive import with_subprograms
 from outlast.store.program import Operation, Program, Rows, Statement
-from outlast.worker.runtime import Options, Worker
+from outlast.store.sqlite.subprograms import SUBPROGRAMS
 
 HOOKS = "OUTLAST_TEST_HOOKS"
 
@@ -39,7 +36,7 @@ class Hook:
         self._left = count
         self._seconds = seconds
 
-    def fire(self, op: str, at: str, amount: int = 1) -> None:
+    def fire(self, op: str, at: str, amount: int) -> None:
         if self._left <= 0 or (op, at) != (self.op, self.at):
             return
         self._left -= amount
@@ -52,7 +49,7 @@ class Hook:
                 os.kill(os.getpid(), signal.SIGSTOP)
             case "fail":
                 raise StoreUnavailable("The store cannot be reached, says the test.")
-            case "sleep":
+            case _:
                 time.sleep(self._seconds)
 
 
@@ -73,20 +70,20 @@ class Armed:
     async def run(self, operation: Operation[Any]) -> Any:
         self._fire(operation.name, "before")
         value = await self._store.run(self._watched(operation))
-        self._after(operation.name, value)
+        self._answered(operation.name, value)
         return value
 
     def run_sync(self, operation: Operation[Any]) -> Any:
         self._fire(operation.name, "before")
         value = self._store.run_sync(self._watched(operation))
-        self._after(operation.name, value)
+        self._answered(operation.name, value)
         return value
 
     def _fire(self, op: str, at: str, amount: int = 1) -> None:
         for hook in self._hooks:
             hook.fire(op, at, amount)
 
-    def _after(self, op: str, value: object) -> None:
+    def _answered(self, op: str, value: object) -> None:
         amount = len(value) if isinstance(value, list) else 1
         if amount:
             self._fire(op, "after", amount)
@@ -98,6 +95,8 @@ class Armed:
 
     def _each(self, operation: Operation[Any]) -> Program[Any]:
         program = operation.start()
+        if self._store.dialect == "sqlite":
+            program = with_subprograms(program, SUBPROGRAMS)  # to see the statements that stand for one of PostgreSQL's
         rows: Rows = ()
         try:
             statement: Statement = next(program)
@@ -115,48 +114,14 @@ def armed() -> Iterator[Hook]:
         yield Hook(**hook)
 
 
-async def work(app: Outlast, options: Options, url: str) -> int:
-    """Runs a worker until a signal stops it."""
-    store: Any = open_store(url, worker=True)
+def arm() -> None:
+    """Puts the hooks between the command's worker and its store."""
     hooks = list(armed())
-    worker = Worker(Armed(store, hooks) if hooks else store, app.registry, app.settings, options)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, worker.stop)
-    return int(await worker.run(on_ready=lambda name: print(f"worker {name} ready", flush=True)))
-
-
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("target")
-    parser.add_argument("--store", required=True)
-    parser.add_argument("--queue", action="append", default=[])
-    parser.add_argument("--lease", type=float, default=2.0)
-    parser.add_argument("--grace", type=float, default=3.0)
-    parser.add_argument("--zombies", type=int, default=32)
-    given = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    module, _, name = given.target.partition(":")
-    app = getattr(importlib.import_module(module), name)
-    queues = {queue: int(slots) for queue, _, slots in (q.partition("=") for q in given.queue)}
-    options = Options(queues=queues or None, lease=given.lease, grace=given.grace, zombies=given.zombies)
-    code = 1
-    try:
-        code = asyncio.run(_leaving(app, options, given.store))
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)  # threads of handlers that still run hold nobody up
-
-
-async def _leaving(app: Outlast, options: Options, url: str) -> int:
-    code = await work(app, options, url)
-    logging.getLogger("outlast").info("left with %d", code)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # nor does a handler on the loop that ignores its cancellation
+    plain = work.store_for
+    if hooks:
+        work.store_for = lambda app: Armed(plain(app), hooks)
 
 
 if __name__ == "__main__":
+    arm()
     main()

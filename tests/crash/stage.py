@@ -147,7 +147,7 @@ class Stage:
         wait: bool = True,
     ) -> Process:
         """A worker process, ready unless one does not want to wait."""
-        command = [sys.executable, str(RUNNER), target, "--store", self.url]
+        command = [sys.executable, str(RUNNER), "worker", target, "--store", self.url]
         command += ["--lease", str(lease), "--grace", str(grace), "--zombies", str(zombies)]
         for queue, slots in (queues or {}).items():
             command += ["--queue", f"{queue}={slots}"]
@@ -245,7 +245,8 @@ async def working(url: str, app: Outlast, *, store: Any = None, **options: Any) 
     try:
         yield worker
     finally:
-        worker.stop()
+        if not worker._stop.is_set():  # a second stop would hurry
+            worker.stop()
         code = await running
         if store is None:
             await opened.close()

@@ -20,8 +20,7 @@ def test_twenty_jobs_survive_kills_at_every_point(stage: Stage) -> None:
     points = (*KILL_POINTS, "mid")
     jobs = {point: [stage.submit({"label": "A", "queue": point, "seconds": 0.4}) for _ in range(5)] for point in points}
     victims = {
-        point: stage.worker(queues={point: 5}, hooks=[KILL_POINTS[point]] if point in KILL_POINTS else (), wait=False)
-        for point in points
+        point: stage.worker(queues={point: 5}, hooks=[KILL_POINTS[point]] if point in KILL_POINTS else (), wait=False) for point in points
     }
     until(lambda: sum(len(stage.starts(job)) for job in jobs["mid"]) == 5, "five in the middle of their work")
     victims["mid"].kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,14 +64,14 @@ def test_a_lease_that_cannot_be_kept_is_refused(tmp_path: Path, lease: float) ->
 @pytest.mark.parametrize(
     "options",
     [
-        Options(queues={}),
-        Options(queues={"default": 0}),
-        Options(grace=math.nan),
-        Options(grace=-1.0),
-        Options(zombies=0),
+        {"queues": {}},
+        {"queues": {"default": 0}},
+        {"grace": math.nan},
+        {"grace": -1.0},
+        {"zombies": 0},
     ],
 )
-def test_options_that_cannot_be_are_refused(tmp_path: Path, options: Options) -> None:
+def test_options_that_cannot_be_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'none.db'}")
     with pytest.raises(Invalid):
-        Worker(store, app.registry, Settings(), options)
+        Worker(store, app.registry, Settings(), Options(**options))

@@ -15,7 +15,7 @@ START_MS = round(START.timestamp() * 1000)
 
 
 def _claimed(rows: list[Claimed]) -> object:
-    return [(row.ref.no, row.ref.fence, row.spent, row.ref.holder) for row in rows]
+    return tuple((row.ref.no, row.ref.fence, row.spent, row.ref.holder) for row in rows)
 
 
 def _failed(no: int, *, permanent: bool = False) -> Failed:
@@ -126,7 +126,7 @@ def admit_two(first: str, second: str, *, all_or_none: bool = False) -> Act:
 
 
 def wake(*nos: int) -> Act:
-    return Act("wake", lambda: claims.wake(10), ticked=True, passes=nos)
+    return Act("wake", lambda: claims.wake(10), ticked=True, passes=nos, shown=lambda woken: (woken.count, woken.queues))
 
 
 def _lost(no: int, *, revoked: bool = False) -> LostLease:

@@ -52,9 +52,10 @@ def _job(job: Row, tasks: list[Row]) -> list[str]:
     if job["state"] == "completed" and any(task["required"] and task["state"] != "completed" for task in tasks):
         found.append("completed without all that is required")
     marked = [task for task in tasks if task["usable"]]
-    done = any(task["state"] == "completed" for task in marked) if marked else counted.required_open == 0 and not job["cancelled_at"]
-    if done != (job["usable_at"] is not None) and not (not marked and job["cancelled_at"]):
+    if marked and any(task["state"] == "completed" for task in marked) != (job["usable_at"] is not None):
         found.append("usable_at does not go with the task that makes the job usable")
+    if not marked and job["cancelled_at"] is None and (counted.required_open == 0) != (job["usable_at"] is not None):
+        found.append("usable_at does not go with the end of all that is required")
     return found
 
 

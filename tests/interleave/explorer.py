@@ -1,15 +1,19 @@
 """Runs two operations in two real sessions, statement by statement, in every order, and judges what comes of it.
 
 A step is one statement as the program yields it, or the COMMIT (ROLLBACK) that ends a transaction. A statement that commits by
-itself is given a BEGIN and a COMMIT, so that the other side can be sent into its lock, with its snapshot already taken. BEGIN
-itself takes neither snapshot nor lock, so that its place changes nothing; it goes out with the first statement after it.
+itself is given a BEGIN and a COMMIT, so that the other side can be sent into its lock, with its snapshot already taken. A side
+whose statement waits for the other's lock is parked until the other ends its transaction.
 
-A side whose statement waits for the other's lock is parked until the other ends its transaction. If it held nothing then, it
-makes no difference when it was sent into that lock: only the first of those orders is run.
+Of orders that cannot differ in their outcome one is run:
+- BEGIN takes neither snapshot nor lock; it goes out with the first statement after it.
+- Before a COMMIT nobody sees what the other wrote; only locks can tell. So two neighbouring steps commute if neither is a COMMIT
+  or a tick, and either is a plain read or they lock and write different tables. (Sleep sets: of two that commute, A goes first.)
+- A side that held nothing when it was parked may be sent into that lock sooner or later: only the first of those orders is run.
 
 A run is right when the rows and both verdicts are those of some serial order that agrees with real time (who ended before the
 other began comes first), where the clock's tick counts as an operation of its own; and when the invariants hold, no deadlock
-was met, and nothing was written for a job after its cancel had been committed.
+was met, and nothing was written for a job after its cancel had been committed. Who takes rows by SKIP LOCKED may also have passed
+by what the other had: then the serial order is run with those rows locked.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import select
 import time
 from collections import deque
@@ -38,14 +43,16 @@ from outlast.store.program import Access, Operation, Repeat, Rows, Statement
 
 Sql: TypeAlias = Mapping[str, str]
 Order: TypeAlias = tuple[int, ...]
-Outcome: TypeAlias = tuple[str, str, str]
-"""The verdict of each side, and the rows."""
+Told: TypeAlias = tuple[str, ...]
+Outcome: TypeAlias = tuple[Told, Told, str]
+"""What each side was told, and the rows."""
 
-CAP = 700
+CAP = 1_000
 """Orders of one pair that are run; beyond it a sample of the rest."""
 SEED = 20_300_101
 _STUCK = 20.0
-_WRITES = ("for no key update", "for update", "insert into", "update ", "delete from")
+_WRITES = re.compile(r"for no key update|for update|insert into|\bupdate |delete from")
+_TABLES = re.compile(rf'"{SCHEMA}"\.([a-z_]+)')
 
 
 class Wrong(AssertionError):
@@ -54,7 +61,7 @@ class Wrong(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One side of a pair. `chain`: further operations that follow from the value of the one before.
+    """One side of a pair. `chain`: a second operation that follows from the value of the first, if any.
 
     ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, or "job".
     ends_job: when its verdict is this, nothing of the job may be written after its commit. client: its session is a client's.
@@ -67,7 +74,12 @@ class Act:
     passes: tuple[int | str, ...] = ()
     ends_job: object = None
     client: bool = False
-    shown: Callable[[Any], object] = repr
+    shown: Callable[[Any], object] = lambda value: value
+
+
+def touched(sql: str) -> frozenset[str]:
+    """The tables on which a statement takes locks; none for a plain read."""
+    return frozenset(_TABLES.findall(sql)) if _WRITES.search(sql) else frozenset()
 
 
 class Step(Enum):
@@ -163,6 +175,7 @@ class Side:
         self.trace: list[str] = []
         self._failed = False
         self._again = False
+        self._chained = False
         self._writes = False
         self._after_commit: Rows = ()
         self._begin(act.start())
@@ -176,11 +189,26 @@ class Side:
         return self.pending is not None
 
     @property
-    def verdict(self) -> str:
-        return self.error or str(self.act.shown(self.value))
+    def verdict(self) -> tuple[str, ...]:
+        """What it was told; of a batch, each."""
+        if self.error is not None:
+            return (self.error,)
+        shown = self.act.shown(self.value)
+        return tuple(str(one) for one in shown) if isinstance(shown, list) else (str(shown),)
+
+    def commutes(self, other: Side) -> bool:
+        """Whether the next step of either side leaves that of the other as it is."""
+        if Step.STATEMENT is not self.next or Step.STATEMENT is not other.next:
+            return False
+        return not self._locks & other._locks
+
+    @property
+    def _locks(self) -> frozenset[str]:
+        assert self._statement is not None
+        return touched(self._sql[self._statement.name])
 
     def _begin(self, operation: Operation[Any]) -> None:
-        self._operation = operation
+        self.operation = operation
         self._program = operation.start()
         self._statement: Statement | None = None
         self._advance(lambda: next(self._program))
@@ -209,10 +237,11 @@ class Side:
     def _restart(self) -> None:
         self._again = False
         self.next = Step.STATEMENT
-        self._begin(self._operation)
+        self._begin(self.operation)
 
     def _ended(self) -> None:
-        following = self.act.chain(self.value) if self.act.chain is not None else None
+        following = self.act.chain(self.value) if self.act.chain is not None and not self._chained else None
+        self._chained = True
         if following is None:
             self.next = Step.DONE
         else:
@@ -234,8 +263,8 @@ class Side:
         assert self._statement is not None
         name, params = self._statement
         text = self._sql[name]
-        writes = any(word in text for word in _WRITES)
-        opens = not self.in_transaction and (self._operation.access is Access.TRANSACTION or writes)
+        writes = bool(touched(text))
+        opens = not self.in_transaction and (self.operation.access is Access.TRANSACTION or writes)
         self.trace.append(name)
         self.pending = self.session.send([*([("begin isolation level read committed", None)] if opens else []), (text, params)])
         self.in_transaction = self.in_transaction or opens
@@ -264,7 +293,7 @@ class Side:
                 self._advance(lambda: self._program.send(self._after_commit))
             return
         self.holds = self.holds or self._writes
-        if self.in_transaction and self._operation.access is not Access.TRANSACTION:
+        if self.in_transaction and self.operation.access is not Access.TRANSACTION:
             self._after_commit = rows  # the statement commits by itself; only then does the program see its rows
             self.next = Step.COMMIT
             return
@@ -281,7 +310,7 @@ class Run:
     outcome: Outcome
     first: int | None
     trace: list[str]
-    alternatives: list[Order] = field(default_factory=list)
+    alternatives: list[tuple[Order, bool]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -325,10 +354,11 @@ class Explorer:
         self._sessions = {
             (side, client): Session(stage.conninfo, Profile(worker=not client)) for side in (0, 1) for client in (False, True)
         }
+        self._locker = Session(stage.conninfo, Profile(worker=True))
         self._since_clean = 0
 
     def close(self) -> None:
-        for session in self._sessions.values():
+        for session in (*self._sessions.values(), self._locker):
             session.close()
 
     # -- every order ------------------------------------------------------------------------------------------
@@ -338,7 +368,7 @@ class Explorer:
         began = time.monotonic()
         acts = (one, other)
         allowed = Serial(self, scene, acts, sql)
-        queue: deque[Order] = deque([()])
+        queue: deque[tuple[Order, bool]] = deque([((), False)])
         known = Known()
         runs = waits = 0
         chance = random.Random(SEED)
@@ -348,18 +378,23 @@ class Explorer:
                 sampling = True
             if sampling:
                 queue.rotate(chance.randrange(len(queue)))
-            prefix = queue.popleft()
+            prefix, sleeping = queue.popleft()
             if prefix and known.asleep(prefix[:-1], prefix[-1]):
                 continue
-            run = self.run(scene, acts, sql, prefix, known)
+            run = self.run(scene, acts, sql, prefix, known, sleeping=sleeping)
+            if run is None:
+                continue
             runs += 1
             waits += any(step.endswith("...") for step in run.trace)
             queue.extend(run.alternatives)
             allowed.judge(run)
         return Tally(f"{scene}: {one.name} x {other.name}", runs, len(queue), waits, time.monotonic() - began)
 
-    def run(self, scene: str, acts: tuple[Act, Act], sql: Sql, prefix: Order, known: Known) -> Run:
-        """One order: the prefix, then the first side that can go on, and so on; and where else it could have gone."""
+    def run(self, scene: str, acts: tuple[Act, Act], sql: Sql, prefix: Order, known: Known, *, sleeping: bool) -> Run | None:
+        """One order: the prefix, then the first side that can go on, and so on; and where else it could have gone.
+
+        sleeping: the side that did not go last could have gone before it with the same outcome. None: this is an order known.
+        """
         self._reset(scene)
         sides = [Side(act, self._sessions[n, act.client], sql) for n, act in enumerate(acts)]
         if all(act.ticked for act in acts):  # both start after it; else it is the first step of the one that needs it
@@ -368,20 +403,28 @@ class Explorer:
                 side.next = Step.STATEMENT
         order: list[int] = []
         trace: list[str] = []
-        alternatives: list[Order] = []
+        alternatives: list[tuple[Order, bool]] = []
         watch = Watch(self.stage, sides)
+        sleeper: int | None = None
         try:
             while not all(side.done for side in sides):
                 here = tuple(order)
                 able = [n for n in (0, 1) if not sides[n].done and not sides[n].parked]
                 if not able:
                     raise Wrong("both sides wait for each other")
-                awake = [n for n in able if not known.asleep(here, n)] or able
                 if len(order) < len(prefix):
                     chosen = prefix[len(order)]
                 else:
+                    awake = [n for n in able if n != sleeper and not known.asleep(here, n)]
+                    if not awake:
+                        self._clear_up(sides)
+                        return None
                     chosen = awake[0]
-                    alternatives.extend((*here, n) for n in awake[1:])
+                    alternatives.extend(((*here, n), sides[0].commutes(sides[1])) for n in awake[1:])
+                if len(order) == len(prefix) - 1 and sleeping:
+                    sleeper = 1 - chosen
+                elif sleeper is not None and not sides[0].commutes(sides[1]):
+                    sleeper = None
                 order.append(chosen)
                 self._step(sides, chosen, trace, here, known)
                 watch.look(chosen)
@@ -443,35 +486,37 @@ class Explorer:
 
     # -- one after the other ----------------------------------------------------------------------------------
 
-    def serial(self, scene: str, acts: Sequence[Act | None], sql: Sql, passed: Mapping[str, Sequence[int | str]]) -> tuple[dict[str, str], str]:
-        """Runs whole operations one after the other (None: the tick); what each was told, and the rows.
+    def serial(self, scene: str, acts: Sequence[Act], order: Sequence[int | None], sql: Sql, passed: Sequence[Sequence[int | str]]) -> Outcome:
+        """Runs whole operations one after the other; a side's number stands for the next one of its chain, None for the tick.
 
-        passed: the rows that a third session has locked while the operation of that name runs.
+        passed: for each side the rows that a third session has locked meanwhile.
         """
         self._reset(scene)
-        if all(act is None or act.ticked for act in acts):
+        if all(act.ticked for act in acts):
             self.stage.tick()
-        told: dict[str, str] = {}
-        for act in acts:
-            if act is None:
+        sides = [Side(act, self._sessions[n, act.client], sql) for n, act in enumerate(acts)]
+        for side in sides:
+            side.next = Step.STATEMENT
+        for n in order:
+            if n is None:
                 self.stage.tick()
                 continue
-            with self._locked(passed.get(act.name, ())):
-                side = Side(act, self._sessions[0, act.client], sql)
-                side.next = Step.STATEMENT
-                while not side.done:
+            side = sides[n]
+            with self._locked(passed[n]):
+                one = side.operation
+                while not side.done and side.operation is one:
                     side.go(self.stage.tick)
                     self._answered(side, waits_for=None)
                     side.take()
-            told[act.name] = side.verdict
-        return told, self.stage.normal(self.stage.dump())
+        assert all(side.done for side in sides)
+        return sides[0].verdict, sides[1].verdict, self.stage.normal(self.stage.dump())
 
     @contextmanager
     def _locked(self, rows: Sequence[int | str]) -> Iterator[None]:
         if not rows:
             yield
             return
-        holder = self._sessions[1, True].connection
+        holder = self._locker.connection
         with holder.transaction():
             for row in rows:
                 if row == "job":
@@ -516,9 +561,7 @@ class Serial:
     def __init__(self, explorer: Explorer, scene: str, acts: tuple[Act, Act], sql: Sql) -> None:
         self._explorer = explorer
         self._scene = scene
-        self._named = acts
-        # Two sides of the same name are told apart by their place.
-        self._acts = tuple(_renamed(act, f"{act.name}#{n}") for n, act in enumerate(acts))
+        self._acts = acts
         self._sql = sql
         self._seen: dict[int | None, dict[Outcome, str]] = {}
         self._right: set[tuple[Outcome, int | None]] = set()
@@ -531,14 +574,15 @@ class Serial:
         broken = violations(state, self._explorer.stage.first[self._scene])
         if broken:
             raise self._wrong(run, "; ".join(broken))
-        if run.outcome not in self._allowed(run.first):
-            lines = [f"{name}: {one!r}, {other!r}\n{_difference(run.outcome[2], rows)}" for (one, other, rows), name in self._allowed(run.first).items()]
+        allowed = self._allowed(run.first)
+        if not _explained(run.outcome, allowed):
+            lines = [f"{name}: {one!r}, {other!r}\n{_difference(run.outcome[2], rows)}" for (one, other, rows), name in allowed.items()]
             told = f"told {run.outcome[0]!r}, {run.outcome[1]!r}"
             raise self._wrong(run, "\n".join((f"no serial order gives this outcome: {told}", *lines)))
         self._right.add((run.outcome, run.first))
 
     def _wrong(self, run: Run, text: str) -> Wrong:
-        one, other = self._named
+        one, other = self._acts
         return Wrong(f"{self._scene}: {one.name} x {other.name}\norder {run.order}\n{' '.join(run.trace)}\n{text}")
 
     def _allowed(self, first: int | None) -> dict[Outcome, str]:
@@ -547,39 +591,55 @@ class Serial:
             found = self._seen[first] = {}
             for order in self._orders(first):
                 for passed in self._passings(overlap=first is None):
-                    told, rows = self._explorer.serial(self._scene, order, self._sql, passed)
-                    one, other = (told[act.name] for act in self._acts)
-                    name = " < ".join("tick" if act is None else act.name for act in order)
-                    found.setdefault((one, other, rows), f"{name}{' passing ' + str(passed) if passed else ''}")
+                    outcome = self._explorer.serial(self._scene, self._acts, order, self._sql, passed)
+                    found.setdefault(outcome, self._name(order, passed))
         return found
 
-    def _orders(self, first: int | None) -> Iterator[tuple[Act | None, ...]]:
-        ticked = [act for act in self._acts if act.ticked]
-        units: list[Act | None] = [*self._acts, *([None] if len(ticked) == 1 else [])]
-        for order in itertools.permutations(units):
+    def _name(self, order: Sequence[int | None], passed: Sequence[Sequence[int | str]]) -> str:
+        parts = ["tick" if n is None else f"{'AB'[n]}{f' passing {passed[n]}' if passed[n] else ''}" for n in order]
+        return " < ".join(parts)
+
+    def _orders(self, first: int | None) -> Iterator[tuple[int | None, ...]]:
+        ticked = [n for n, act in enumerate(self._acts) if act.ticked]
+        units: list[int | None] = [n for n, act in enumerate(self._acts) for _ in range(1 if act.chain is None else 2)]
+        if len(ticked) == 1:
+            units.append(None)
+        for order in dict.fromkeys(itertools.permutations(units)):
             if None in order and order.index(None) > order.index(ticked[0]):
                 continue
-            if first is not None and order.index(self._acts[first]) > order.index(self._acts[1 - first]):
+            if first is not None and max(_places(order, first)) > min(_places(order, 1 - first)):
                 continue
             yield order
 
-    def _passings(self, *, overlap: bool) -> Iterator[dict[str, tuple[int | str, ...]]]:
-        """Which rows each side may have found locked by the other."""
-        yield {}
-        if not overlap:
-            return
-        choices = [
-            [(act.name, rows) for size in range(len(act.passes) + 1) for rows in itertools.combinations(act.passes, size)]
-            for act in self._acts
-        ]
-        for pick in itertools.product(*choices):
-            passed = {name: rows for name, rows in pick if rows}
-            if passed and len(passed) < 2:
-                yield passed
+    def _passings(self, *, overlap: bool) -> Iterator[tuple[tuple[int | str, ...], tuple[int | str, ...]]]:
+        """Which rows a side may have found locked by the other."""
+        yield (), ()
+        if overlap:
+            one, other = self._acts
+            yield from ((rows, ()) for rows in _subsets(one.passes))
+            yield from (((), rows) for rows in _subsets(other.passes))
 
 
-def _renamed(act: Act, name: str) -> Act:
-    return Act(name, act.start, act.chain, act.ticked, act.passes, act.ends_job, act.client, act.shown)
+def _places(order: Sequence[int | None], side: int) -> list[int]:
+    return [place for place, n in enumerate(order) if n == side]
+
+
+def _subsets(rows: Sequence[int | str]) -> Iterator[tuple[int | str, ...]]:
+    for size in range(1, len(rows) + 1):
+        yield from itertools.combinations(rows, size)
+
+
+def _explained(outcome: Outcome, allowed: Mapping[Outcome, str]) -> bool:
+    """Whether these rows come with these verdicts; each part of a batch was read, and so is judged, by itself."""
+    one, other, rows = outcome
+    told = [(a, b) for a, b, seen in allowed if seen == rows]
+    if (one, other) in told:
+        return True
+    if not told or (len(one) == 1 and len(other) == 1):
+        return False
+    return all(any(len(a) > n and a[n] == part and (b == other or len(other) > 1) for a, b in told) for n, part in enumerate(one)) and all(
+        any(len(b) > n and b[n] == part and (a == one or len(one) > 1) for a, b in told) for n, part in enumerate(other)
+    )
 
 
 def _difference(got: str, wanted: str) -> str:

@@ -44,7 +44,7 @@ _OF_ENTRY = (
     acts.snooze(0),
     acts.hand_back(0),
     acts.step(0),
-    acts.wake(7),
+    acts.wake(0, 7),
     acts.retry_lost(0),
 )
 _OF_ATTEMPT = (

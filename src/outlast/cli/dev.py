@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from outlast.cli.log import log_option, write_log
 from outlast.cli.options import application, store_option, target_argument
 from outlast.cli.output import note
-from outlast.cli.work import work, write_log
-from outlast.cli.worker import log_option
+from outlast.cli.work import work
 from outlast.store.open import migrate, parse
 from outlast.worker.runtime import Options
 

@@ -15,7 +15,7 @@ from outlast.cli.exits import Exit
 from outlast.cli.options import TARGET, application, at_store, json_option, opened, store_option
 from outlast.cli.output import safe, say, say_json, table
 from outlast.domain.errors import OutlastError
-from outlast.store.open import parse, pending
+from outlast.store.open import open_store, parse, pending
 from outlast.store.programs import status
 
 _MARKS = {"ok": "", "note": "note", "action": "TO DO"}
@@ -77,6 +77,7 @@ def _dialect(url: str) -> list[Check]:
         from outlast.cli import doctor_postgres  # noqa: PLC0415 - the driver is an extra
     except ImportError:
         return [Check("psycopg", "not installed", "action", "pip install 'outlast[postgres]'")]
+    open_store(url)  # opens nothing yet, and refuses a URL that cannot be read
     return doctor_postgres.checks_of(address.target)
 
 

@@ -1,47 +1,56 @@
-"""What doctor looks at in a SQLite file, without changing it."""
+"""What doctor looks at in a SQLite file: it reads the header and asks for permissions, and opens no connection that could change it."""
 
 from __future__ import annotations
 
-import sqlite3
+import os
 from pathlib import Path
 
 from outlast.cli.checks import Check
 from outlast.store.sqlite.build import OLDEST, linked
 
-_WAL = "Use a Python that links SQLite 3.51.3 or later (or 3.50.7, 3.44.6) for the faster write-ahead log."
+_MAGIC = b"SQLite format 3\x00"
+_WRITE_VERSION = 18  # in the header: 1 for a rollback journal, 2 for the write-ahead log
+_HEADER = 100
+_BETTER = "pip install 'outlast[apsw]' brings a build whose faster write-ahead log is safe."
 
 
 def checks_of(path: str) -> list[Check]:
     """The build, and how the file is set up."""
     build = linked()
-    found = [
-        Check("SQLite", str(build))
+    oldest = ".".join(map(str, OLDEST))
+    return [
+        Check("SQLite", f"{build} ({build.driver})")
         if build.usable
-        else Check("SQLite", str(build), "action", f"Outlast needs SQLite {'.'.join(map(str, OLDEST))} or later; use another Python.")
-    ]
-    found.append(
+        else Check("SQLite", f"{build} ({build.driver})", "action", f"Outlast needs {oldest} or later; use another Python, or apsw."),
         Check("write-ahead log", "safe with this build")
         if build.wal_is_safe
-        else Check("write-ahead log", "not safe with this build: the rollback journal is used", "note", f"Nothing is at risk. {_WAL}")
-    )
-    found.extend(_file(path, wanted=build.journal_mode))
-    found.append(Check("clock", "this machine's"))
+        else Check(
+            "write-ahead log", "not safe with this build, so the rollback journal is used", "note", f"Nothing is at risk. {_BETTER}"
+        ),
+        *_file(Path(path), wanted=build.journal_mode),
+        Check("clock", "this machine's"),
+    ]
+
+
+def _file(path: Path, *, wanted: str) -> list[Check]:
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER)
+    except FileNotFoundError:
+        return [Check("file", "does not exist yet", "action", "Run `outlast migrate --store URL`, or correct the path.")]
+    except OSError as error:
+        return [Check("file", f"cannot be read: {error.strerror}", "action", "Correct the path, or the permissions of file and folder.")]
+    if header and not header.startswith(_MAGIC):
+        return [Check("file", "is not a SQLite file", "action", "Name another path.")]
+    found = [_journal("wal" if header[_WRITE_VERSION : _WRITE_VERSION + 1] == b"\x02" else "rollback", wanted)]
+    if not os.access(path, os.W_OK) or not os.access(path.resolve().parent, os.W_OK):
+        advice = "Give this account the right to write the file and its folder, where the journal goes."
+        found.append(Check("writable", "no", "action", advice))
     return found
 
 
-def _file(path: str, *, wanted: str) -> list[Check]:
-    if not Path(path).exists():
-        return [Check("file", "does not exist yet", "action", "Run `outlast migrate --store URL`, or correct the path.")]
-    try:
-        connection = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=rw", uri=True, timeout=1)
-        try:
-            mode = str(connection.execute("pragma journal_mode").fetchone()[0])
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", type(error).__name__)
-        advice = "Check the path, the permissions of file and folder, and that it is a SQLite file."
-        return [Check("file", f"cannot be read ({name})", "action", advice)]
+def _journal(mode: str, wanted: str) -> Check:
     if mode == "wal" and wanted != "wal":
-        return [Check("journal mode", mode, "action", f"Not safe with this build: stop every program that has the file open. {_WAL}")]
-    return [Check("journal mode", mode)]
+        advice = f"Not safe with this build: stop every program that has the file open, and start the workers again; or {_BETTER}"
+        return Check("journal", mode, "action", advice)
+    return Check("journal", mode)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
 from outlast.app import Outlast
 from outlast.cli.exits import Exit
-from outlast.cli.output import note, safe, say
+from outlast.cli.output import note, say
 from outlast.cli.stopping import LATE, leave, stopping
 from outlast.observe.events import Event, LoopDied, WorkerStopping, Zombie
 from outlast.observe.hub import subscribe
@@ -24,21 +23,6 @@ _WHY = {
     Exit.ZOMBIES: "Too much code ran on after its lease had ended, so this process ends. Start the worker anew; plain functions "
     "should call ctx.check() between their steps.",
 }
-
-
-class _OneLine(logging.Formatter):
-    """A record as one line without control characters; a traceback below it."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
-        record.message = safe(record.message)
-        return super().formatMessage(record)
-
-
-def write_log(level: str) -> None:
-    """Logs to standard error, unless the application has set up logging by itself."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
 def store_for(app: Outlast) -> Store:

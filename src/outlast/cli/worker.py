@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import click
 
+from outlast.cli.log import log_option, write_log
 from outlast.cli.options import application, seconds, store_option, target_argument
-from outlast.cli.work import work, write_log
+from outlast.cli.work import work
 from outlast.domain.defaults import GRACE, LEASE_POSTGRES, LEASE_SQLITE, SLOTS, ZOMBIES
 from outlast.domain.errors import Invalid
 from outlast.domain.kinds import check_name
 from outlast.worker.runtime import Options
 
 _MOST_SLOTS = 10_000
-_LEVELS = ("debug", "info", "warning", "error")
-
-log_option = click.option("--log", type=click.Choice(_LEVELS), default="info", show_default=True, help="How much goes to standard error.")
 
 
 def slots_of(queues: tuple[str, ...]) -> dict[str, int] | None:

@@ -165,12 +165,11 @@ def submit_many(app: Application, prepared: Sequence[Admission]) -> Call[tuple[H
     """Admits all or none, in one transaction."""
     if not prepared:
         return ()
-    in_order = sorted(range(len(prepared)), key=lambda n: (prepared[n].key is None, prepared[n].key or "", n))
-    results: list[Admitted] = yield admission.admit_all([prepared[n] for n in in_order])
-    handles: dict[int, Handle] = {}
-    for n, result in zip(in_order, results, strict=True):
-        handles[n] = yield from _handle(app, prepared[n], result)
-    return tuple(handles[n] for n in range(len(prepared)))
+    results: list[Admitted] = yield admission.admit_all(prepared)
+    handles: list[Handle] = []
+    for job, result in zip(prepared, results, strict=True):
+        handles.append((yield from _handle(app, job, result)))
+    return tuple(handles)
 
 
 def _handle(app: Application, prepared: Admission, result: Admitted) -> Call[Handle]:
@@ -354,6 +353,8 @@ def wait(app: Application, job_id: str, principal: Principal, timeout: float, un
     """The job when it is so, or as it stands after the time."""
     if until not in ("usable", "final"):
         raise Invalid("until is 'usable' or 'final'.")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+        raise Invalid("timeout is a number of seconds, 0 or more.")
     end = time.monotonic() + timeout
     pause = 0.02
     while True:

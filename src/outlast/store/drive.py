@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from outlast.domain.defaults import PATIENCE
-from outlast.domain.errors import Contended, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
+from outlast.domain.errors import Contended, Invalid, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
 from outlast.store.program import Access, Operation, Program, Rows, Statement, T
 
 SubPrograms = Mapping[str, Callable[[Mapping[str, Any]], Program[Rows]]]
@@ -26,7 +26,7 @@ class Fault(Enum):
     UNKNOWN = "unknown"
 
 
-class BadData(Exception):
+class BadData(Invalid):
     """The store refused a value in a batch; nothing was written. The caller runs the parts one by one."""
 
 
@@ -83,7 +83,7 @@ class Tries:
                 raise self._refusal(fault) from cause
         if fault in (Fault.DATA, Fault.UNKNOWN) and not self._uncertain:
             if fault is Fault.DATA:
-                raise BadData(type(cause).__name__) from cause
+                raise BadData("The store refused one of the values. Nothing was written.") from cause
             raise cause
         if fault in (Fault.SCHEMA, Fault.READ_ONLY, Fault.FULL, Fault.DATA, Fault.UNKNOWN) or now >= self._until:
             raise self._refusal(fault) from cause

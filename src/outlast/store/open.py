@@ -52,7 +52,7 @@ def open_store(url: str, *, worker: bool = False) -> Store:
         from outlast.store.sqlite.store import SqliteStore
 
         return SqliteStore(address.target)
-    _require_psycopg()
+    _require_psycopg(address)
     from outlast.store.postgres.session import Profile
     from outlast.store.postgres.store import PostgresStore
 
@@ -66,7 +66,7 @@ def pending(url: str) -> tuple[Migration, ...]:
         from outlast.store.sqlite import migrating as sqlite
 
         return sqlite.pending(address.target)
-    _require_psycopg()
+    _require_psycopg(address)
     from outlast.store.postgres import migrating as postgres
 
     return postgres.pending(address.target)
@@ -79,7 +79,7 @@ def migrate(url: str) -> tuple[Migration, ...]:
         from outlast.store.sqlite import migrating as sqlite
 
         return sqlite.apply(address.target)
-    _require_psycopg()
+    _require_psycopg(address)
     from outlast.store.postgres import migrating as postgres
 
     return postgres.apply(address.target)
@@ -92,16 +92,26 @@ def script(url: str) -> str:
         from outlast.store.sqlite import migrating as sqlite
 
         return sqlite.script()
-    _require_psycopg()
+    _require_psycopg(address)
     from outlast.store.postgres import migrating as postgres
 
     return postgres.script()
 
 
-def _require_psycopg() -> None:
+def _require_psycopg(address: Address) -> None:
+    """The driver is there, and can read the address: else it would be tried again for ever, and its error repeats the whole of it."""
     try:
         import psycopg
         import psycopg_pool
     except ImportError as error:
         raise Invalid("PostgreSQL needs the driver: pip install 'outlast[postgres]'.") from error
-    del psycopg, psycopg_pool
+    del psycopg_pool
+    try:
+        psycopg.conninfo.conninfo_to_dict(address.target)
+    except psycopg.ProgrammingError:
+        pass
+    else:
+        return
+    raise Invalid(
+        "The PostgreSQL URL cannot be read: check its parameters, and write special characters in name and password as %40 and the like."
+    )

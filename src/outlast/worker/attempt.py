@@ -44,7 +44,7 @@ class Ended:
 
 Outcome: TypeAlias = Finished | Failed | Asked | Snoozed | Ended
 
-_SAFE_WORDS = "The task failed and will be tried again."
+_SAFE_WORDS = "The task failed."
 
 
 class Runner:
@@ -73,7 +73,7 @@ class Runner:
         try:
             returned = await self._call(state, task, arguments)
         except BaseException as error:
-            return self._classified(hold, error)
+            return self._judged(hold, error)
         return self._result(state, returned)
 
     async def _call(self, state: AttemptState, task: AnyTask[Any], arguments: tuple[Any, ...]) -> object:
@@ -87,7 +87,7 @@ class Runner:
             except BaseException as error:
                 return None, error
 
-        value, error = await self._threads.run(call)
+        value, error = await self._threads.run(call, state.hold.threads)
         if error is not None:
             raise error
         return value
@@ -107,9 +107,15 @@ class Runner:
                 hint=task.returns,
                 code="result_invalid",
             )
-        except Invalid as error:
+        except BaseException as error:  # reading the value runs the handler's own code too
             return self._failed(hold, "result_invalid", "The task's result cannot be stored.", error, permanent=True)
         return Finished(hold.claimed.ref, self._worker, body, state.resource)
+
+    def _judged(self, hold: Hold, error: BaseException) -> Outcome:
+        try:
+            return self._classified(hold, error)
+        except BaseException:  # a failure that never called its parent's constructor, say, has no code
+            return self._failed(hold, "error", _SAFE_WORDS, error, permanent=isinstance(error, Permanent | Refused))
 
     def _classified(self, hold: Hold, error: BaseException) -> Outcome:
         lost = hold.lost()

@@ -68,6 +68,7 @@ class Claimer:
         self._wake_due = 0.0
         self._orphans: list[tuple[float, str, str]] = []  # (when, queue, holder) of claims whose commit was unknown
         self.stopping = False
+        self.claiming = False  # a claim was sent, and is not answered yet
         self.claimed_at = time.monotonic()
 
     def hint(self) -> None:
@@ -118,12 +119,15 @@ class Claimer:
         holder = f"{self._worker}:{self._number}"
         sent_at = time.monotonic()
         operation = claims.claim(queue, self._handlers, limit, holder, round(self._lease * 1000))
+        self.claiming = True
         try:
             rows = await self._store.run(operation)
         except OutcomeUnknown:
             # It may have been committed, or be about to be: look now, and once more when it must have ended.
             self._orphans.extend(((0.0, queue, holder), (sent_at + _ORPHANS_AFTER, queue, holder)))
             return 1
+        finally:
+            self.claiming = False
         return self._take(rows, sent_at)
 
     async def _adopt_orphans(self) -> None:

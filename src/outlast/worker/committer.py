@@ -152,6 +152,8 @@ class Committer:
         while True:
             try:
                 return await run()
+            except BadData:
+                raise
             except OutlastError as error:
                 if all(e.hold.lost() in ("replaced", "deadline") for e in endings):
                     return None

@@ -90,7 +90,7 @@ class Context(_Context):
         if inspect.iscoroutinefunction(fn):
             made = await fn(*args, **kwargs)
         else:
-            made = await self._state.threads.run(lambda: fn(*args, **kwargs))
+            made = await self._state.threads.run(lambda: fn(*args, **kwargs), self._state.hold.threads)
             if inspect.isawaitable(made):
                 made = await made
         return await self._recall(store_made(self._state, name, fn, made))

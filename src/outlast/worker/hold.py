@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, Any
 
 from outlast.domain.defaults import MAX_PROGRESS
 from outlast.domain.failures import Stopped, StopReason
 from outlast.domain.payload import clean
 from outlast.domain.work import Claimed
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future  # `import outlast` stays quick
+
 
 class Hold:
     """A claimed task. Times are this process's monotonic clock, taken before the statement was sent, so that they end early, never late."""
 
-    __slots__ = ("_progress", "_reason", "claimed", "cut", "deadline", "lease_until", "slot_freed", "started")
+    __slots__ = ("_progress", "_reason", "claimed", "cut", "deadline", "lease_until", "slot_freed", "started", "threads")
 
     def __init__(self, claimed: Claimed, *, sent_at: float, lease: float) -> None:
         self.claimed = claimed
@@ -22,6 +26,7 @@ class Hold:
         self.lease_until = min(sent_at + lease, self.deadline)
         self.cut = False  # its code was told to end, by force where that can be
         self.slot_freed = False
+        self.threads: set[Future[Any]] = set()  # what runs in threads for it, until that code has ended
         self._reason: StopReason | None = None
         self._progress: str | None = None
 

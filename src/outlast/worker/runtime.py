@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 import traceback
@@ -15,7 +16,7 @@ from pathlib import Path
 from outlast.domain.defaults import GRACE, SLOTS, SWEEPS_PER_LEASE, ZOMBIES, Settings
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.registry import Registry
-from outlast.observe.events import AttemptStarted, LoopDied, StoreNote, WorkerStarted, WorkerStopping, Zombie
+from outlast.observe.events import AttemptStarted, LoopDied, StoreNote, StoreTrouble, WorkerStarted, WorkerStopping, Zombie
 from outlast.observe.hub import emit
 from outlast.store.programs import claims, status
 from outlast.store.protocol import Store
@@ -49,6 +50,12 @@ class Options:
     grace: float = GRACE
     zombies: int = ZOMBIES
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.grace) and self.grace >= 0):
+            raise Invalid(f"The grace period ({self.grace} s) must be finite, 0 or more.")
+        if self.zombies < 1:
+            raise Invalid(f"The number of hanging handlers that end a worker ({self.zombies}) must be 1 or more.")
+
 
 class Worker:
     """One worker process's engine. `run` returns when it was told to stop, or when it cannot go on."""
@@ -70,7 +77,7 @@ class Worker:
         self._hurry = asyncio.Event()
         self._moved = asyncio.Event()
         self._running: dict[asyncio.Task[None], Hold] = {}
-        self._zombies: set[asyncio.Task[None]] = set()
+        self._zombies: set[Hold] = set()
         self._exit = Exit.CLEAN
         self._loop: asyncio.AbstractEventLoop | None = None
         self._beat = time.monotonic()
@@ -135,6 +142,7 @@ class Worker:
             except OutlastError as error:
                 if not error.retryable:
                     raise
+                emit(StoreTrouble("start", error.code, pause))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._stop.wait()
@@ -170,7 +178,8 @@ class Worker:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         hold = self._running.pop(task, None)
-        self._zombies.discard(task)
+        if hold is not None:
+            self._left_running(hold)
         if task.cancelled() or task.exception() is None:
             if hold is not None and task.cancelled():
                 self._committer.put(hold, Ended(hold.lost() or "replaced"))
@@ -179,6 +188,20 @@ class Worker:
         if hold is not None:
             self._committer.put(hold, Ended("replaced"))
         self._died("attempt", error if error is not None else RuntimeError())
+
+    def _left_running(self, hold: Hold) -> None:
+        """A thread cannot be ended: when its claim was cut, its code goes on after the task that waited for it."""
+        threads = tuple(hold.threads)
+        if not hold.cut or not threads:
+            self._zombies.discard(hold)
+            return
+        self._count_zombie(hold)
+        for thread in threads:
+            thread.add_done_callback(lambda _thread: self._from_thread(self._came_to_an_end, hold))
+
+    def _came_to_an_end(self, hold: Hold) -> None:
+        if not hold.threads:
+            self._zombies.discard(hold)
 
     def _settled(self, hold: Hold, opened: int, due_in: float | None) -> None:
         self._moved.set()
@@ -197,16 +220,16 @@ class Worker:
                 if not hold.cut and self._over(hold):
                     hold.cut = True
                     task.cancel()
-                elif hold.cut and task not in self._zombies:
-                    self._count_zombie(task, hold)
+                elif hold.cut and hold not in self._zombies:
+                    self._count_zombie(hold)
             await asyncio.sleep(_WATCH)
 
     def _over(self, hold: Hold) -> bool:
         # Between a cancel and the end of the lease the code may still come to a safe boundary of its own.
         return hold.lost() in ("replaced", "deadline") or time.monotonic() >= hold.lease_until
 
-    def _count_zombie(self, task: asyncio.Task[None], hold: Hold) -> None:
-        self._zombies.add(task)
+    def _count_zombie(self, hold: Hold) -> None:
+        self._zombies.add(hold)
         self._keeper.remove(hold)
         self._slots.give(hold)  # others may run in its place; its own writes are refused
         limit = self._options.zombies
@@ -225,6 +248,7 @@ class Worker:
         until = time.monotonic() + (self._options.grace if self._exit is Exit.CLEAN else 0.0)
         while self._busy() and not self._hurry.is_set() and (left := until - time.monotonic()) > 0:
             await self._moved_within(left)
+        await self._claim_answered()
         unfinished = [hold for hold in self._running.values() if hold.lost() is None]
         for hold in unfinished:
             hold.lose("drained")
@@ -236,6 +260,12 @@ class Worker:
         while not self._committer.idle and (left_over := until - time.monotonic()) > 0:
             await self._moved_within(left_over)
 
+    async def _claim_answered(self) -> None:
+        """A claim may have been committed when the stop came: its answer names what else has to be handed back."""
+        until = time.monotonic() + _LAST_COMMITS
+        while self._claimer.claiming and (left := until - time.monotonic()) > 0:
+            await self._moved_within(left)
+
     async def _moved_within(self, seconds: float) -> None:
         """Until an attempt ended or was settled, a second stop came, or the time is over."""
         self._moved.clear()
@@ -244,8 +274,8 @@ class Worker:
                 await self._moved.wait()
 
     def _busy(self) -> bool:
-        live = any(task not in self._zombies for task in self._running)
-        return live or not self._committer.idle
+        live = any(hold not in self._zombies for hold in self._running.values())
+        return live or self._claimer.claiming or not self._committer.idle
 
     async def _hand_back(self, holds: list[Hold]) -> None:
         with suppress(TimeoutError, OutlastError):
@@ -273,13 +303,16 @@ class Worker:
         self.stop()
 
     def _died_in_thread(self, name: str, error: BaseException) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._died, name, error)
+        self._from_thread(self._died, name, error)
 
     def _hinted(self, queue: str) -> None:
-        if self._loop is not None and (queue in self._slots.limits or queue == "*"):
-            with suppress(RuntimeError):  # the loop is closed: nobody needs the hint
-                self._loop.call_soon_threadsafe(self._claimer.hint)
+        if queue in self._slots.limits or queue == "*":
+            self._from_thread(self._claimer.hint)
+
+    def _from_thread(self, call: Callable[..., object], *args: object) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody needs it any more
+                self._loop.call_soon_threadsafe(call, *args)
 
     def _blocked_task(self) -> tuple[float, str]:
         silent = time.monotonic() - self._beat
@@ -298,6 +331,6 @@ def _lease(store: Store, settings: Settings, options: Options) -> float:
     lease = options.lease if options.lease is not None else settings.lease
     if lease is None:
         lease = store.default_lease
-    if lease < _SHORTEST_LEASE:
-        raise Invalid(f"The lease ({lease} s) is too short; {_SHORTEST_LEASE} s is the least that can be renewed in time.")
+    if not (math.isfinite(lease) and lease >= _SHORTEST_LEASE):
+        raise Invalid(f"The lease ({lease} s) must be finite, and {_SHORTEST_LEASE} s is the least that can be renewed in time.")
     return lease

@@ -36,9 +36,12 @@ class Threads:
         threading.Thread(target=self._loop, name=name, daemon=True).start()
         return future
 
-    async def run(self, fn: Callable[[], T]) -> T:
-        """`fn()`, run in a thread, without blocking the loop."""
-        return await asyncio.wrap_future(self.submit(fn))
+    async def run(self, fn: Callable[[], T], running: set[Future[Any]]) -> T:
+        """`fn()`, run in a thread, without blocking the loop. It stands in `running` until its code has ended, cancelled or not."""
+        future = self.submit(fn)
+        running.add(future)
+        future.add_done_callback(running.discard)
+        return await asyncio.wrap_future(future)
 
     def _loop(self) -> None:
         while True:

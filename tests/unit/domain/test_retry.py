@@ -31,6 +31,9 @@ class TestRetryPolicy:
         assert (policy.base, policy.cap, policy.window) == (1, 600, 86_400)
         assert (policy.base_ms, policy.cap_ms, policy.window_ms) == (1_000, 600_000, 86_400_000)
 
+    def test_allows_ten_years_at_most(self) -> None:
+        assert MAX_SECONDS == 315_360_000
+
     def test_is_counted_in_whole_milliseconds(self) -> None:
         policy = RetryPolicy(base=1.0001, cap=0.0004, window=0.29)
         assert (policy.base_ms, policy.cap_ms, policy.window_ms) == (1_000, 0, 290)
@@ -103,9 +106,10 @@ class TestDelay:
     def test_a_jitter_out_of_range_counts_as_its_nearer_end(self, jitter: float, expected: int) -> None:
         assert delay_ms(0, 1_000, 600_000, jitter) == expected
 
-    def test_base_0_or_cap_0_is_no_delay(self) -> None:
-        assert delay_ms(1_990, 0, 600_000, JUST_BELOW_1) == 0
-        assert delay_ms(1_990, 1_000, 0, JUST_BELOW_1) == 0
+    @pytest.mark.parametrize(("base", "cap"), [(0, 600_000), (1_000, 0), (-5_000, 600_000), (1_000, -600_000), (-1, -1)])
+    def test_without_base_or_cap_there_is_no_delay(self, base: int, cap: int) -> None:
+        for n in (0, 3, 1_990):
+            assert delay_ms(n, base, cap, JUST_BELOW_1) == 0
 
 
 class TestParseRetryAfter:

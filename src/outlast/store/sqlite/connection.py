@@ -48,6 +48,7 @@ class Connection:
         refuse_network(path)
         self.path = path
         self.inode = -1
+        self._closed = False
         self._raw = open_raw(path, build)
         try:
             self._prepare(build)
@@ -87,12 +88,13 @@ class Connection:
         return self._raw.in_transaction
 
     @property
-    def replaced(self) -> bool:
-        """Whether the file at the path is another than the one that was opened."""
-        return self.path != ":memory:" and inode_of(self.path) != self.inode
+    def outdated(self) -> bool:
+        """Whether it has to be opened anew: a fork closed it, or the file at the path is another than the one that was opened."""
+        return self._closed or (self.path != ":memory:" and inode_of(self.path) != self.inode)
 
     def close(self) -> None:
         """Closes the file."""
+        self._closed = True
         self._raw.close()
 
 

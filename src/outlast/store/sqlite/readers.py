@@ -11,6 +11,7 @@ from typing import Any
 
 from outlast.store.drive import Fault, drive
 from outlast.store.program import Operation, Rows, Statement
+from outlast.store.sqlite import forks
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.faults import fault_of
 from outlast.store.sqlite.raw import ERRORS
@@ -47,18 +48,21 @@ class Readers:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                if connection is not None and connection.replaced:
-                    connection.close()
-                    connection = None
-                if connection is None:
-                    connection = self._connect()
-                future.set_result(self._read(connection, operation))
+                with forks.gate.work():
+                    if connection is not None and connection.outdated:
+                        connection.close()
+                        connection = None
+                    if connection is None:
+                        connection = self._connect()
+                    value = self._read(connection, operation)
             except Exception as error:
                 if connection is not None and isinstance(error, ERRORS) and fault_of(error) is Fault.LOST:
                     with suppress(*ERRORS):
                         connection.close()
                     connection = None
                 future.set_exception(error)
+            else:
+                future.set_result(value)
         if connection is not None:
             connection.close()
 

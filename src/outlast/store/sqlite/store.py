@@ -13,9 +13,10 @@ from typing import Any, cast
 from outlast.domain.defaults import LEASE_SQLITE, PATIENCE
 from outlast.domain.errors import OutlastError, StoreUnavailable
 from outlast.store import migrate
-from outlast.store.drive import Tries
+from outlast.store.drive import Fault, Tries
 from outlast.store.program import Access, Operation, Repeat, T
 from outlast.store.protocol import Hints
+from outlast.store.sqlite import forks
 from outlast.store.sqlite.build import linked
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.dialect import CLOCK, schema_migrations, statements
@@ -102,12 +103,16 @@ class SqliteStore:
         try:
             connection = Connection(self.path)
         except ERRORS as error:
+            if fault_of(error) in (Fault.CONFLICT, Fault.LOST):
+                raise  # it may pass
             raise StoreUnavailable("The store's file cannot be opened. Check its path and permissions.") from error
         try:
             migrate.require_migrated(schema_migrations(), read_applied(connection))
         except BaseException:
             connection.close()
             raise
+        if self.path != ":memory:":
+            forks.gate.opened(connection)
         return connection
 
     def notes(self) -> tuple[str, ...]:

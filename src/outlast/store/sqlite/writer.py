@@ -12,6 +12,7 @@ from typing import Any
 
 from outlast.store.drive import Fault, drive, with_subprograms
 from outlast.store.program import Operation, Repeat, Rows, Statement
+from outlast.store.sqlite import forks
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.faults import fault_of
 from outlast.store.sqlite.raw import ERRORS
@@ -89,17 +90,10 @@ class Writer:
     def _serve(self, batch: list[Request]) -> None:
         if not batch:
             return
-        results: list[tuple[Request, Any, Exception | None]] = []
         try:
-            connection = self._open()
-            connection.execute("begin immediate")
-            results.extend((r, *self._one(connection, r.operation, alone=len(batch) == 1)) for r in batch)
-            try:
-                connection.execute("commit")
-            except ERRORS as error:
-                raise CommitFailed from error
+            with forks.gate.work():
+                results = self._commit(batch)
         except Exception as error:
-            self._abandon(error)
             for request in batch:
                 request.future.set_exception(error)
             return
@@ -108,6 +102,21 @@ class Writer:
                 request.future.set_result(value)
             else:
                 request.future.set_exception(refusal)
+
+    def _commit(self, batch: list[Request]) -> list[tuple[Request, Any, Exception | None]]:
+        """What came of each, all in one transaction."""
+        try:
+            connection = self._open()
+            connection.execute("begin immediate")
+            results = [(r, *self._one(connection, r.operation, alone=len(batch) == 1)) for r in batch]
+            try:
+                connection.execute("commit")
+            except ERRORS as error:
+                raise CommitFailed from error
+        except Exception as error:
+            self._abandon(error)
+            raise
+        return results
 
     def _one(self, connection: Connection, operation: Operation[Any], *, alone: bool) -> tuple[Any, Exception | None]:
         def execute(statement: Statement) -> Rows:
@@ -132,7 +141,7 @@ class Writer:
         return None, sqlite3.OperationalError("a program asked too often to be repeated")
 
     def _open(self) -> Connection:
-        if self._connection is not None and self._connection.replaced:
+        if self._connection is not None and self._connection.outdated:
             self._connection.close()
             self._connection = None
         if self._connection is None:

@@ -1,0 +1,155 @@
+"""One scene for each operation that writes: what stands before, the operation, and what it gives when nothing fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from contract.harness import ANN, RETENTION_MS, WINDOW_MS, Harness
+from contract.plans import a
+from outlast.domain.work import Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
+from outlast.store.programs import claims, completion, control, sweep
+from outlast.store.programs.steps import store_step
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`prepare` gives what `act` needs; `act` runs one operation. `good` is its value, or a check of it."""
+
+    prepare: Callable[[Harness], Any]
+    act: Callable[[Harness, Any], Any]
+    good: Callable[[Any], bool]
+
+
+ACCEPTED = Settled(Verdict.ACCEPTED)
+
+
+def is_(value: object) -> Callable[[Any], bool]:
+    return lambda given: bool(given == value)
+
+
+def accepted(given: Settled) -> bool:
+    return given.verdict is Verdict.ACCEPTED
+
+
+def _graph(h: Harness) -> dict[str, Claimed]:
+    """A job whose tasks `one`, `extra` and `side` are held, with all kinds of children."""
+    h.admit(
+        a("one", usable=True, attempts=1),
+        a("extra", optional=True, attempts=1),
+        a("side"),
+        a("join", after="one extra"),
+        a("more", optional=True, after="extra"),
+        a("end", after="join side"),
+    )
+    return h.take_all()
+
+
+def _asked(h: Harness, *, optional: bool = False) -> tuple[str, str]:
+    job = h.admit(a("main"), a("one", optional=optional), a("child", after="one"), a("more", optional=True, after="one"))
+    h.ask(h.take_all()["one"])
+    return job, h.question(job)
+
+
+def _cancelled(h: Harness) -> Claimed:
+    job = h.admit()
+    claimed = h.take()
+    h.cancel(job)
+    return claimed
+
+
+def _lost(h: Harness, **options: Any) -> Any:
+    h.admit(a("one", **options), a("join", after="one"))
+    h.lose(h.take())
+    return h.ended_leases()[0]
+
+
+def _lost_after_a_cancel(h: Harness) -> Any:
+    claimed = _cancelled(h)
+    h.lose(claimed)
+    return h.ended_leases()[0]
+
+
+def _over(h: Harness, *, optional: bool) -> OpenWindow:
+    _asked(h, optional=optional)
+    h.advance(WINDOW_MS)
+    return h.run(sweep.windows_over(None, 1))[0]
+
+
+def _final(h: Harness) -> Any:
+    job = h.admit()
+    h.cancel(job)
+    return h.admission(key="again", rerun_of=job, effect_root=job)
+
+
+def _jobs(h: Harness) -> Any:
+    return [h.admission(a("one"), a("two", after="one"), key="k"), h.admission(), h.admission(key="j")]
+
+
+def _taken(h: Harness) -> Any:
+    h.admit(key="k")
+    return h.admission(key="k")
+
+
+def _act(action: str, answer: str | None = None) -> Callable[[Harness, tuple[str, str]], Control]:
+    return lambda h, given: h.act(given[0], action, attention=given[1], answer=answer)
+
+
+def _window(h: Harness, given: OpenWindow) -> Swept:
+    return h.run(sweep.close_window(given, retention_ms=RETENTION_MS))
+
+
+def _gave_up(h: Harness, given: Any) -> Swept:
+    return h.run(sweep.give_up_lost(given, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
+
+
+def _stale(h: Harness) -> Claimed:
+    h.admit()
+    claimed = h.take()
+    h.hand_back(claimed)
+    h.take(worker="new")
+    return claimed
+
+
+SCENES: dict[str, Scene] = {
+    "admit": Scene(_jobs, lambda h, jobs: h.submit(*jobs), lambda r: all(isinstance(x, Admitted) and not x.replayed for x in r)),
+    "admit again": Scene(_taken, lambda h, job: h.submit(job), lambda r: r[0].replayed),
+    "admit all": Scene(_jobs, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False] * 3),
+    "rerun": Scene(_final, lambda h, job: h.rerun(ANN, job), lambda r: isinstance(r, Admitted) and not r.replayed),
+    # A repeat finds nothing to wake; what the first one woke is found by polling.
+    "wake": Scene(
+        lambda h: (h.admit(due_in=1), h.advance(1)),
+        lambda h, _: h.wake(),
+        lambda r: r in (Woken(1, ("default",), 0), Woken(0, (), None)),
+    ),
+    "claim": Scene(
+        lambda h: (h.admit(a("one"), a("two")), h.admit(a("three"))),
+        lambda h, _: h.run(claims.claim("default", ("kind@1:work",), 3, "w1:1", 1_000)),
+        lambda r: sorted(c.label for c in r) == ["one", "three", "two"],
+    ),
+    "renew": Scene(_graph, lambda h, held: h.renew(*held.values(), progress="half"), is_([Verdict.ACCEPTED] * 3)),
+    "snooze": Scene(_graph, lambda h, held: h.snooze(held["one"]), accepted),
+    "hand back": Scene(_graph, lambda h, held: h.hand_back(held["one"]), accepted),
+    "store step": Scene(_graph, lambda h, held: h.run(store_step(held["one"].ref, "page", "1")), is_((Verdict.ACCEPTED, "1"))),
+    "finish": Scene(
+        _graph, lambda h, held: h.finish_all((held["one"], '"1"', "ref"), (held["side"], "2", None)), lambda r: all(map(accepted, r))
+    ),
+    "finish too late": Scene(_stale, lambda h, claimed: h.finish(claimed), is_(Settled(Verdict.STALE))),
+    "retry": Scene(_graph, lambda h, held: h.run(completion.retry(h.failure(held["side"]), 500)), accepted),
+    "give up required": Scene(_graph, lambda h, held: h.give_up(h.failure(held["one"])), accepted),
+    "give up optional": Scene(_graph, lambda h, held: h.give_up(h.failure(held["extra"])), accepted),
+    "ask": Scene(_graph, lambda h, held: h.ask(held["one"]), accepted),
+    "cancel": Scene(_graph, lambda h, held: h.cancel(held["one"].ref.job_id, version=1), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "act retry": Scene(_asked, _act("retry"), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "act answer": Scene(_asked, _act("answer", '"A4"'), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "act skip": Scene(lambda h: _asked(h, optional=True), _act("skip"), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "act dismiss": Scene(_asked, _act("dismiss"), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "stop": Scene(_cancelled, lambda h, claimed: h.run(control.stop(claimed.ref)), accepted),
+    # The sweep's verdict on a repeat is that somebody, itself, moved the row before.
+    "sweep retries": Scene(_lost, lambda h, row: h.run(sweep.retry_lost(row, 500)), lambda r: r in (Swept.RETRIED, Swept.PASSED)),
+    "sweep gives up": Scene(lambda h: _lost(h, attempts=1), _gave_up, lambda r: r in (Swept.GAVE_UP, Swept.PASSED)),
+    "sweep stops": Scene(_lost_after_a_cancel, lambda h, row: h.run(sweep.stop_lost(row)), lambda r: r in (Swept.STOPPED, Swept.PASSED)),
+    "sweep skips": Scene(lambda h: _over(h, optional=True), _window, lambda r: r in (Swept.SKIPPED, Swept.PASSED)),
+    "sweep abandons": Scene(lambda h: _over(h, optional=False), _window, lambda r: r in (Swept.ABANDONED, Swept.PASSED)),
+}

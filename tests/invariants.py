@@ -252,9 +252,9 @@ class _Job:
         """D9, T2, T3: nothing starts before what it waits for, and nothing waits for what is over."""
         left = 0
         for edge in self.edges:
-            if edge["child"] != no:
+            parent = self.tasks.get(edge["parent"])
+            if edge["child"] != no or parent is None:
                 continue
-            parent = self.tasks[edge["parent"]]
             state = parent["state"]
             satisfied = state == "completed" or (edge["soft"] and state in ("failed", "skipped"))
             left += not satisfied

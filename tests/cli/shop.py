@@ -1,4 +1,4 @@
-"""A tiny application, named as TARGET by the tests: `shop:jobs`, with a file that its handlers write a line to."""
+"""A tiny application, named as TARGET by the tests: `shop:jobs`. Its handlers write a line each to the file SHOP_LEDGER."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ not_jobs = 3
 
 @dataclass(frozen=True)
 class Order:
-    """What to do: `how` of nap, fail, ask, block, hang, quick."""
+    """What to do: `how` is quick, fail, break, ask or block."""
 
     how: str = "quick"
     seconds: float = 0.0
@@ -42,7 +42,7 @@ async def pack(ctx: Context, order: Order) -> str:
     if order.how == "ask":
         raise Ask("which_colour", "Which colour?", actions=["answer"])
     if order.how == "block":
-        time.sleep(order.seconds)
+        time.sleep(order.seconds)  # noqa: ASYNC251 - what it is for
     await asyncio.sleep(order.seconds)
     write(f"end {ctx.job_id} {ctx.fence}")
     return first
@@ -64,7 +64,7 @@ async def mail(ctx: Context, order: Order) -> None:
     """Nothing much."""
 
 
-@jobs.kind("order", label="An order\x07".rstrip("\x07"), cancel_note="What was sent cannot be called back.")
+@jobs.kind("order", label="An order", cancel_note="What was sent cannot be called back.")
 def order(plan: Plan[Order], order: Order) -> None:
     """Pack, then mail."""
     packed = plan.task(pack, label="Pack", usable=True)

@@ -10,7 +10,6 @@ from contract.backends import START_MS, Backend, Row
 from contract.plans import HANDLERS, Draft, a, plan
 from contract.recount import differences
 from outlast.domain.access import Scope
-from outlast.domain.errors import OutlastError
 from outlast.domain.ids import uuid7
 from outlast.domain.retry import GiveUp, RetryIn
 from outlast.domain.work import (
@@ -31,6 +30,7 @@ from outlast.domain.work import (
     Verdict,
     Woken,
 )
+from outlast.store.drive import BadData
 from outlast.store.program import Operation, T
 from outlast.store.programs import admission, claims, completion, control, rerun, status, sweep
 
@@ -311,9 +311,7 @@ class Harness:
     def _isolated(self, row: LostLease) -> str:
         try:
             return self.sweep_one(row)
-        except OutlastError:
-            raise
-        except Exception:  # noqa: BLE001 - whatever a broken row leads to
+        except BadData:
             return "bad"
 
     def sweep_one(self, row: LostLease) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from contract.harness import ACCEPTED, LEASE_MS, RETENTION_MS, STALE, WINDOW_MS, Harness
 from contract.plans import a
 from outlast.domain.work import Swept
+from outlast.store.program import Operation
 from outlast.store.programs import sweep
+from outlast.worker.committer import Windows
+from outlast.worker.sweeper import Sweeper, SweepReport
 
 INT64_MAX = 2**63 - 1
 
@@ -210,6 +215,41 @@ def test_sweep_a_bad_row_stops_nobody_elses_recovery(h: Harness) -> None:
     assert [h.view(job).state for job in jobs] == ["retrying", "retrying", "running", "retrying", "retrying"]
     assert h.sweep() == {"bad": 1}, "it is met again, and still stops nobody"
     assert h.standing(jobs[2])["spent"] == INT64_MAX
+
+
+def test_sweep_of_the_worker_does_the_same(h: Harness) -> None:
+    """The worker's own sweeper, driven by hand: everything that this file shows in pieces, in one run."""
+    bad = h.admit(a("bad", attempts=2))
+    lost = h.admit(a("lost"))
+    spent = h.admit(a("spent", attempts=1))
+    stopping = h.admit(a("stopping"))
+    held = h.take_all()
+    h.sql("update {outlast.queue_entry} set spent = :most where job_id = {uuid:job}", most=INT64_MAX, job=bad)
+    h.cancel(stopping)
+    h.lose(held["lost"])
+    report = swept_by_the_worker(h)
+    assert (report.outcomes, report.bad) == ({Swept.RETRIED: 1, Swept.GAVE_UP: 1, Swept.STOPPED: 1}, 1)
+    assert [h.view(job).state for job in (bad, lost, spent, stopping)] == ["running", "retrying", "needs_attention", "cancelled"]
+    h.advance(WINDOW_MS)
+    assert swept_by_the_worker(h).outcomes == {Swept.ABANDONED: 1}
+
+
+def swept_by_the_worker(h: Harness) -> SweepReport:
+    """One run of the worker's sweeper, which never has to wait here."""
+
+    class Immediate:
+        async def run(self, operation: Operation[Any]) -> Any:
+            return h.run(operation)
+
+    store: Any = Immediate()
+    sweeper = Sweeper(store, Windows(WINDOW_MS, RETENTION_MS), interval=1, moved=lambda: None)
+    run = sweeper.run_once()
+    try:
+        run.send(None)
+    except StopIteration as stop:
+        report: SweepReport = stop.value
+        return report
+    raise AssertionError("it waits")
 
 
 def test_sweep_goes_through_every_candidate_whatever_the_size_of_its_bites(h: Harness) -> None:

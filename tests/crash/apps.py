@@ -65,6 +65,12 @@ async def beside(ctx: Context, input: Stall) -> int:
     return ctx.fence
 
 
+@app.task(deadline=0.3, max_attempts=1)
+async def hangs_in_a_step(ctx: Context, input: Stall) -> None:
+    """A coroutine whose step is a plain function, in a thread that nobody can end."""
+    await ctx.step("hang", time.sleep, input.seconds)
+
+
 # ---- results and exceptions (B37) ----
 
 

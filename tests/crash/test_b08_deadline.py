@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from crash.stage import Stage, until
+from crash import apps
+from crash.stage import OWNER, Stage, auntil, client, until, working
 from invariants import query
 from outlast import Invalid, Settings
+from outlast.observe.events import Zombie
+from outlast.observe.hub import subscribe
 from outlast.rehearsal import app
 from outlast.store.open import open_store
 from outlast.worker.runtime import Exit, Options, Worker
@@ -52,6 +55,23 @@ def test_a_worker_with_too_many_hanging_handlers_ends_for_its_supervisor(stage: 
     assert not query(stage.url, "select no from {queue_entry} where job_id = ? and holder is not null", [healthy])
     assert stage.past(healthy) == []  # handed back: no attempt was used
     assert all(stage.starts(job) for job in stuck)
+
+
+async def test_a_thread_of_a_step_counts_until_its_code_has_ended(stage: Stage) -> None:
+    counted: list[Zombie] = []
+    unsubscribe = subscribe(lambda event: counted.append(event) if isinstance(event, Zombie) else None)
+    jobs = client(stage.url, apps.app, stage.store)
+    try:
+        async with working(stage.url, apps.app) as worker:
+            job = jobs.submit(apps.hangs_in_a_step, apps.Stall(1.5), owner=OWNER).id
+            await auntil(lambda: counted, "the thread counted")
+            assert len(worker._zombies) == 1
+            await auntil(lambda: not worker._zombies, "its code ended")
+            await auntil(lambda: jobs.get(job, principal=OWNER).attention, "the question")
+    finally:
+        unsubscribe()
+    assert [event.job_id for event in counted] == [job]
+    assert not query(stage.url, "select name from {step}")
 
 
 @pytest.mark.parametrize("lease", [math.nan, math.inf, -math.inf, -1.0, 0.0, 0.05])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from crash import apps
-from crash.stage import OWNER, Stage, client, working
+from crash.stage import OWNER, Stage, auntil, client, working
 from outlast import Principal
 from outlast.observe.correlation import correlation_id, worker_id
 
@@ -26,9 +24,7 @@ async def test_every_job_keeps_its_own_context(stage: Stage) -> None:
     correlation_id.set(None)
 
     async with working(stage.url, apps.app, queues={"errands": 8}) as worker:
-        async with asyncio.timeout(40):
-            while len(apps.observed) < 2 * JOBS:
-                await asyncio.sleep(0.05)
+        await auntil(lambda: len(apps.observed) == 2 * JOBS, "all errands done", timeout=40)
         seen = dict(apps.observed)
 
     for n in range(JOBS):

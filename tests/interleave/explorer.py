@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import re
 import select
@@ -49,6 +50,8 @@ Outcome: TypeAlias = tuple[Told, Told, str]
 
 CAP = 1_000
 """Orders of one pair that are run; beyond it a sample of the rest."""
+EVERY = "OUTLAST_TEST_EVERY_ORDER"
+"""Set in the environment, orders that only exchange steps which commute are run too."""
 SEED = 20_300_101
 _STUCK = 20.0
 _WRITES = re.compile(r"for no key update|for update|insert into|\bupdate |delete from")
@@ -198,6 +201,8 @@ class Side:
 
     def commutes(self, other: Side) -> bool:
         """Whether the next step of either side leaves that of the other as it is."""
+        if EVERY in os.environ:
+            return False
         if Step.STATEMENT is not self.next or Step.STATEMENT is not other.next:
             return False
         return not self._locks & other._locks
@@ -332,18 +337,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was run for one pair."""
+    """What was run for one pair: orders, how many of them met a lock wait, and how many were left out of a sample."""
 
-    name: str
     runs: int
+    waits: int
     left_out: int
-    parked: int
-    seconds: float
-
-    @property
-    def text(self) -> str:
-        sampled = f", a sample: {self.left_out} more were queued" if self.left_out else ""
-        return f"{self.name}: {self.runs} orders, {self.parked} with a lock wait, {self.seconds:.1f} s{sampled}"
 
 
 class Explorer:
@@ -363,11 +361,10 @@ class Explorer:
 
     # -- every order ------------------------------------------------------------------------------------------
 
-    def pair(self, scene: str, one: Act, other: Act, sql: Sql, *, cap: int = CAP) -> Tally:
-        """Runs every order; raises Wrong for the first that is not right."""
-        began = time.monotonic()
+    def pair(self, scene: str, one: Act, other: Act, sql: Sql, *, serially: Sql | None = None, cap: int = CAP) -> Tally:
+        """Runs every order; raises Wrong for the first that is not right. serially: the SQL of the orders that it is compared with."""
         acts = (one, other)
-        allowed = Serial(self, scene, acts, sql)
+        allowed = Serial(self, scene, acts, serially or sql)
         queue: deque[tuple[Order, bool]] = deque([((), False)])
         known = Known()
         runs = waits = 0
@@ -388,7 +385,7 @@ class Explorer:
             waits += any(step.endswith("...") for step in run.trace)
             queue.extend(run.alternatives)
             allowed.judge(run)
-        return Tally(f"{scene}: {one.name} x {other.name}", runs, len(queue), waits, time.monotonic() - began)
+        return Tally(runs, waits, len(queue))
 
     def run(self, scene: str, acts: tuple[Act, Act], sql: Sql, prefix: Order, known: Known, *, sleeping: bool) -> Run | None:
         """One order: the prefix, then the first side that can go on, and so on; and where else it could have gone.
@@ -451,7 +448,7 @@ class Explorer:
         ends = side.next is Step.COMMIT
         if ends:
             known.commits.add((*here, chosen))
-        if not self._answered(side, waits_for=other if other.in_transaction else None):
+        if not self._answered(side, waits_for=other.session if other.in_transaction else None):
             trace[-1] += "..."
             if not side.holds:
                 known.parked.add((here, chosen))
@@ -462,15 +459,27 @@ class Explorer:
             other.take()
             trace.append(f"{'AB'[1 - chosen]} goes on")
 
-    def _answered(self, side: Side, *, waits_for: Side | None) -> bool:
-        """Waits for the answer; False when the side waits for a lock of that other one instead."""
+    def _let_go_on(self, sides: Sequence[Side]) -> None:
+        """Runs all to their end, in whatever order the locks let them."""
+        until = time.monotonic() + _STUCK
+        while not all(side.done for side in sides):
+            for side in sides:
+                if not side.parked and not side.done:
+                    side.go(self.stage.tick)
+                if side.pending is not None and side.pending.here(0.001):
+                    side.take()
+            if time.monotonic() > until:
+                raise Wrong("a side does not come to its end")
+
+    def _answered(self, side: Side, *, waits_for: Session | None, or_for: Session | None = None) -> bool:
+        """Waits for the answer; False when the side waits for a lock of that other one, or of that third one, instead."""
         assert side.pending is not None
         until = time.monotonic() + _STUCK
         pause = 0.002
         while True:
             if side.pending.here(pause):
                 return True
-            if waits_for is not None and self.stage.blocked(side.session.pid, by=waits_for.session.pid):
+            if any(one is not None and self.stage.blocked(side.session.pid, by=one.pid) for one in (waits_for, or_for)):
                 return False
             if time.monotonic() > until:
                 raise Wrong(f"{side.act.name} neither answers nor waits for a lock")
@@ -484,9 +493,44 @@ class Explorer:
         for side in sides:
             side.session.send([("rollback", None)]).here(_STUCK)
 
+    def _one_operation(self, side: Side) -> None:
+        one = side.operation
+        while not side.done and side.operation is one:
+            side.go(self.stage.tick)
+            self._answered(side, waits_for=None)
+            side.take()
+
+    def held_up(self, scene: str, acts: Sequence[Act], sql: Sql, rows: Sequence[int | str], *, written: bool) -> tuple[list[Told], bool, str]:
+        """Runs operations while a third session has these rows; the clock ticks when the first one waits, and then the rows are free.
+
+        The second, if any, begins after the tick. What they were told, whether all waited, and the rows.
+        """
+        self._reset(scene)
+        sides = [Side(act, self._sessions[n, act.client], sql) for n, act in enumerate(acts)]
+        waited: list[bool] = []
+        try:
+            with self._locked(rows, written=written):
+                for side in sides:
+                    side.next = Step.STATEMENT
+                    waited.append(False)
+                    while not side.done and not waited[-1]:
+                        side.go(self.stage.tick)
+                        waited[-1] = not self._answered(side, waits_for=self._locker, or_for=sides[0].session)
+                        if not waited[-1]:
+                            side.take()
+                    if side is sides[0]:
+                        self.stage.tick()
+            self._let_go_on(sides)
+        except Wrong:
+            self._clear_up(sides)
+            raise
+        return [side.verdict for side in sides], all(waited), self.stage.normal(self.stage.dump())
+
     # -- one after the other ----------------------------------------------------------------------------------
 
-    def serial(self, scene: str, acts: Sequence[Act], order: Sequence[int | None], sql: Sql, passed: Sequence[Sequence[int | str]]) -> Outcome:
+    def serial(
+        self, scene: str, acts: Sequence[Act], order: Sequence[int | None], sql: Sql, passed: Sequence[Sequence[int | str]]
+    ) -> Outcome:
         """Runs whole operations one after the other; a side's number stands for the next one of its chain, None for the tick.
 
         passed: for each side the rows that a third session has locked meanwhile.
@@ -497,35 +541,32 @@ class Explorer:
         sides = [Side(act, self._sessions[n, act.client], sql) for n, act in enumerate(acts)]
         for side in sides:
             side.next = Step.STATEMENT
-        for n in order:
-            if n is None:
-                self.stage.tick()
-                continue
-            side = sides[n]
-            with self._locked(passed[n]):
-                one = side.operation
-                while not side.done and side.operation is one:
-                    side.go(self.stage.tick)
-                    self._answered(side, waits_for=None)
-                    side.take()
+        try:
+            for n in order:
+                if n is None:
+                    self.stage.tick()
+                else:
+                    with self._locked(passed[n]):
+                        self._one_operation(sides[n])
+        except Wrong:
+            self._clear_up(sides)
+            raise
         assert all(side.done for side in sides)
         return sides[0].verdict, sides[1].verdict, self.stage.normal(self.stage.dump())
 
     @contextmanager
-    def _locked(self, rows: Sequence[int | str]) -> Iterator[None]:
+    def _locked(self, rows: Sequence[int | str], *, written: bool = False) -> Iterator[None]:
         if not rows:
             yield
             return
         holder = self._locker.connection
         with holder.transaction():
             for row in rows:
-                if row == "job":
-                    holder.execute(f'select from "{SCHEMA}".job where tenant = %s and id = %s for no key update', (TENANT, JOB))
-                else:
-                    holder.execute(
-                        f'select from "{SCHEMA}".queue_entry where tenant = %s and job_id = %s and no = %s for no key update',
-                        (TENANT, JOB, row),
-                    )
+                table, key = ("job", "id = %s") if row == "job" else ("queue_entry", f"job_id = %s and no = {row}")
+                holder.execute(f'select from "{SCHEMA}".{table} where tenant = %s and {key} for no key update', (TENANT, JOB))
+                if written:
+                    column = "label" if row == "job" else "code"
+                    holder.execute(f'update "{SCHEMA}".{table} set {column} = {column} where tenant = %s and {key}', (TENANT, JOB))
             yield
 
 

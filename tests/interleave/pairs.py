@@ -78,8 +78,10 @@ ENTRY_WITH_ENTRY = (
 )
 ENTRY_WITH_ATTEMPT = tuple(_between("grand", _OF_ENTRY, _OF_ATTEMPT))
 ENTRY_WITH_OWNER = tuple(_between("grand", _OF_ENTRY, _OF_OWNER))
-JOB_WITH_JOB = (
-    *_among("grand", (*_OF_ATTEMPT, *_OF_OWNER)),
+ATTEMPT_WITH_ATTEMPT = tuple(_among("grand", _OF_ATTEMPT))
+ATTEMPT_WITH_OWNER = tuple(_between("grand", _OF_ATTEMPT, _OF_OWNER))
+OWNER_WITH_OWNER = (
+    *_among("grand", _OF_OWNER),
     Pair("grand", acts.act(5, "retry"), acts.act(5, "retry", " again")),
     Pair("grand", acts.cancel(), acts.cancel("bob")),
 )
@@ -144,15 +146,7 @@ ADMISSION = (
     Pair("empty", acts.admit_two("k1", "k2", all_or_none=True), acts.admit(OTHER, fingerprint="f2", name="another request")),
     *_between("empty", (_SAME,), (acts.claim(10, "v", 0), acts.cancel(), acts.wake(), acts.act(0, "retry"))),
     Pair("empty", acts.admit(due=True, name="due later"), acts.wake(0)),
-    *_between("grand", (acts.admit(OTHER, name="again"), acts.admit(OTHER, fingerprint="f2", name="otherwise")), (*_OF_OWNER[3:], acts.finish(0))),
+    *_between(
+        "grand", (acts.admit(OTHER, name="again"), acts.admit(OTHER, fingerprint="f2", name="otherwise")), (*_OF_OWNER[3:], acts.finish(0))
+    ),
 )
-
-GROUPS = {
-    "entry with entry": ENTRY_WITH_ENTRY,
-    "entry with attempt": ENTRY_WITH_ATTEMPT,
-    "entry with owner": ENTRY_WITH_OWNER,
-    "job with job": JOB_WITH_JOB,
-    "last of job": LAST_OF_JOB,
-    "after cancel": AFTER_CANCEL,
-    "admission": ADMISSION,
-}

@@ -27,9 +27,9 @@ from outlast.domain.errors import (
     StaleVersion,
 )
 from outlast.domain.ids import is_job_id, uuid7
-from outlast.domain.kinds import MAX_NAME, AnyTask, In, Kind
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
-from outlast.domain.payload import JSON, canonical, check_key, dump, parse
+from outlast.domain.kinds import AnyTask, In, Kind, check_name
+from outlast.domain.model import MAX_NAME, Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
+from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode, encode
@@ -148,7 +148,7 @@ def _admission(
         not_before_ms=not_before_ms,
         rerun_of=rerun_of,
         effect_root=effect_root or job_id,
-        correlation_id=correlation_id.get() or uuid.uuid4().hex,
+        correlation_id=clean(correlation_id.get() or uuid.uuid4().hex, limit=MAX_NAME),
         traceparent=None,
     )
 
@@ -209,8 +209,8 @@ def list_jobs(
         raise Invalid(f"state is one of {', '.join(_STATES)}.")
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
         raise Invalid(f"limit is a whole number from 1 to {MAX_PAGE}.")
-    if kind is not None and len(kind) > MAX_NAME:
-        raise Invalid("There is no kind with so long a name.")
+    if kind is not None:
+        check_name(kind, what="name of a kind")
     scope = Scope(principal.tenant, principal.subject)
     bound = f"{scope.tenant}\n{scope.owner}\n{state}\n{kind}"
     before = None if cursor is None else cursors.read(cursor, bound)
@@ -290,6 +290,7 @@ def act(app: Application, job_id: str, attention_id: str, *, action: Action, pri
         answer = encode(given, limit=app.settings.max_input, what="answer")
     elif given is not None:
         raise Invalid("Only the action 'answer' takes an input.")
+    check_text(attention_id, what="attention id", limit=MAX_NAME)
     if not is_job_id(job_id):
         raise NotFound("There is no such job.")
     digest = hashlib.sha256(f"{action}\n{canonical(parse(answer, limit=app.settings.max_input)) if answer else ''}".encode())

@@ -278,10 +278,10 @@ class Worker:
         return live or self._claimer.claiming or not self._committer.idle
 
     async def _hand_back(self, holds: list[Hold]) -> None:
-        with suppress(TimeoutError, OutlastError):
+        # All at once: on SQLite they share a commit, and one that fails keeps no other back.
+        with suppress(TimeoutError):
             async with asyncio.timeout(1.0):
-                for hold in holds:
-                    await self._store.run(claims.hand_back(hold.claimed.ref))
+                await asyncio.gather(*(self._store.run(claims.hand_back(hold.claimed.ref)) for hold in holds), return_exceptions=True)
 
     # -- supervision ------------------------------------------------------------------------------------------
 

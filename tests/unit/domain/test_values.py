@@ -447,6 +447,12 @@ class TestEncode:
 
         assert stored(Own(), Own) == '{"number":"much","pairs":{},"items":[1]}'
 
+    def test_lets_pydantic_write_plain_values_too_where_the_hint_is_its_own(self) -> None:
+        hexadecimal = Annotated[int, pydantic.PlainSerializer(hex), pydantic.BeforeValidator(lambda text: int(text, 16))]
+        assert stored(255, hexadecimal) == '"0xff"'
+        assert stored([255], list[hexadecimal]) == '["0xff"]'
+        assert there_and_back([255], list[hexadecimal]) == [255]
+
     def test_takes_sets_of_pydantic_models(self) -> None:
         class Frozen(pydantic.BaseModel):
             model_config = pydantic.ConfigDict(frozen=True)

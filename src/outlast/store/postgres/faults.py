@@ -38,9 +38,13 @@ def fault_of(error: BaseException) -> Fault:
     """The meaning of an error that a connection or the pool raised."""
     if isinstance(error, PoolTimeout | PoolClosed | TooManyRequests):
         return Fault.REFUSED
+    if isinstance(error, UnicodeEncodeError | OverflowError):
+        return Fault.DATA
     if not isinstance(error, psycopg.Error):
         return Fault.LOST if isinstance(error, OSError) else Fault.UNKNOWN
     state = error.sqlstate
+    if state is None and isinstance(error, psycopg.DataError):
+        return Fault.DATA  # refused before it was sent: a NUL in a text
     if state is None:
         return Fault.LOST if isinstance(error, psycopg.OperationalError | errors.InterfaceError) else Fault.UNKNOWN
     return _BY_STATE.get(state) or _BY_CLASS.get(state[:2], Fault.UNKNOWN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlast.domain.retry import GiveUp, RetryIn
-from outlast.domain.work import Failed, LostLease, OpenWindow, Swept, TaskRef, Verdict
+from outlast.domain.work import Failed, LostLease, OpenWindow, Swept, TaskRef
 from outlast.store.program import Access, Program, Statement, operation, rows_of
 from outlast.store.programs.completion import decision, end_attempt, gave_up
 from outlast.store.programs.control import end_job, last_stopped, skip
@@ -78,7 +78,7 @@ def give_up_lost(candidate: LostLease, *, window_ms: int, retention_ms: int) -> 
     failure = Failed(ref, worker_of(entry.holder), loss_code(entry), _LOSS_WORDS[loss_code(entry)])
     ending = gave_up(failure, required=bool(entry.required))
     settled = yield from end_attempt(ref, ending, window_ms=window_ms, retention_ms=retention_ms, lost=True)
-    return Swept.GAVE_UP if settled.verdict is Verdict.ACCEPTED else Swept.PASSED
+    return Swept.GAVE_UP if settled.gave_up else Swept.PASSED
 
 
 @operation(Access.TRANSACTION)

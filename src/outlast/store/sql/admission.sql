@@ -43,6 +43,3 @@ returning queue
 
 -- name: submission_of
 select key, fingerprint, {str:job_id} from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key
-
--- name: job_exists
-select 1 from {outlast.job} where tenant = :tenant and id = :job_id

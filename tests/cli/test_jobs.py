@@ -1,0 +1,258 @@
+"""`outlast jobs`: what each command says and does, for owners, for operators, and at the store."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from cli.conftest import Shell
+from outlast import OutcomeUnknown, SyncClient
+
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+NOBODY = "01900000-0000-7000-8000-000000000000"
+
+
+def shown(shell: Shell, job_id: str, *more: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(shell.run("jobs", "show", job_id, "--json", *more).stdout)
+    return found
+
+
+# -- submit -----------------------------------------------------------------------------------------------------
+
+
+def test_submit_prints_the_id_and_then_the_state(either: Shell) -> None:
+    said = either.run("jobs", "submit", "shop:jobs", "order", "--input", "-", "--as", "acme:ann", stdin='{"how": "quick"}').stdout
+    first, second = said.splitlines()
+    assert ID.fullmatch(first)
+    assert second == "queued"
+
+
+def test_the_same_key_and_request_again_are_the_same_job_and_said_to_be_replayed(either: Shell) -> None:
+    command = ("jobs", "submit", "shop:jobs", "order", "--input", "-", "--as", "acme:ann", "--key", "k1")
+    first = either.run(*command, stdin="{}").stdout.splitlines()
+    again = either.run(*command, stdin="{}").stdout.splitlines()
+    assert again == [first[0], "queued (replayed: this key and request came before)"]
+    assert json.loads(either.run(*command, "--json", stdin="{}").stdout) == {"id": first[0], "state": "queued", "replayed": True}
+    refused = either.run(*command, stdin='{"seconds": 1.5}', code=4).stderr
+    assert "belongs to another request" in refused
+    assert refused.endswith("(key_reused)\n")
+
+
+def test_the_input_may_be_a_file(shell: Shell) -> None:
+    (shell.folder / "order.json").write_text('{"how": "quick"}')
+    said = shell.run("jobs", "submit", "shop:jobs", "order", "--input", "order.json", "--as", "acme:ann").stdout
+    assert ID.match(said)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("{", "The input is not JSON at line 1, column 2"),
+        ('{"how": NaN}', "NaN or infinite"),
+        ('{"how": "a", "how": "b"}', "gives a key twice"),
+        ('{"howw": "quick"}', "does not fit Order"),
+        ('{"how": 3}', "/how"),
+        (b"\xff{}", "not UTF-8"),
+        ('{"how": "' + "x" * 300_000 + '"}', "larger than 262144 bytes"),
+    ],
+)
+def test_an_input_that_cannot_be_is_refused_and_nothing_is_written(shell: Shell, body: str | bytes, words: str) -> None:
+    refused = shell.run("jobs", "submit", "shop:jobs", "order", "--input", "-", "--as", "acme:ann", stdin=body, code=2).stderr
+    assert words in refused
+    assert json.loads(shell.run("jobs", "list", "--json").stdout)["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("orders", "--input", "-", "--as", "a:b"), "shop:jobs registers no kind 'orders'. Its kinds: hang, mail, order, pack."),
+        (("order", "--input", "gone.json", "--as", "a:b"), "The input 'gone.json' cannot be read: No such file or directory."),
+        (("order", "--input", "-", "--as", "ann"), "write TENANT:SUBJECT, or TENANT:SUBJECT:operator, for example acme:ann"),
+        (("order", "--input", "-", "--as", "a:\tb"), "control characters"),
+        (("order", "--input", "-", "--as", "a:b", "--not-before", "2030-01-01T00:00:00"), "the time has no zone; add Z for UTC"),
+        (("order", "--input", "-", "--as", "a:b", "--not-before", "tomorrow"), "write ISO 8601 with a zone"),
+        (("order", "--input", "-", "--as", "a:b", "--key", "a b"), "1 to 255 visible ASCII characters"),
+        (("order", "--as", "a:b"), "Missing option '--input'"),
+    ],
+)
+def test_a_wrong_submit_says_what_to_do(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+    assert words in shell.run("jobs", "submit", "shop:jobs", *arguments, stdin="{}", code=2).stderr
+
+
+def test_not_before_is_kept(shell: Shell) -> None:
+    job_id = shell.submit("{}", "--not-before", "2130-01-01T00:00:00+01:00")
+    (task, _) = shown(shell, job_id)["tasks"]
+    assert task["next_attempt_at"] == "2129-12-31T23:00:00Z"
+
+
+# -- list -------------------------------------------------------------------------------------------------------
+
+
+def test_list_shows_the_owner_their_own_an_operator_the_tenant_and_the_store_everything(either: Shell) -> None:
+    ann, bob, eve = (either.submit(owner=who) for who in ("acme:ann", "acme:bob", "other:eve"))
+
+    def ids(*more: str) -> list[str]:
+        return [job["id"] for job in json.loads(either.run("jobs", "list", "--json", *more).stdout)["items"]]
+
+    assert ids() == [eve, bob, ann]
+    assert ids("--as", "acme:ann") == [ann]
+    assert ids("--as", "acme:ann:operator") == [bob, ann]
+    assert ids("--as", "acme:eve") == []
+    table = either.run("jobs", "list").stdout.splitlines()
+    assert table[0].split() == ["ID", "STATE", "KIND", "LABEL", "DONE", "AGE", "TENANT", "OWNER"]
+    assert "other   eve" in table[1]
+    assert "OWNER" not in either.run("jobs", "list", "--as", "acme:ann").stdout
+
+
+def test_list_filters_and_goes_on_page_by_page(either: Shell) -> None:
+    jobs = [either.submit() for _ in range(3)] + [either.submit(kind="mail")]
+    either.run("jobs", "cancel", jobs[0])
+
+    def page(*more: str) -> tuple[list[str], str | None]:
+        found = json.loads(either.run("jobs", "list", "--json", *more).stdout)
+        return [job["id"] for job in found["items"]], found["next"]
+
+    assert page("--state", "cancelled") == ([jobs[0]], None)
+    assert page("--kind", "mail") == ([jobs[3]], None)
+    first, cursor = page("--state", "active", "--limit", "2")
+    assert first == [jobs[3], jobs[2]]
+    assert cursor is not None
+    assert page("--state", "active", "--limit", "2", "--cursor", cursor) == ([jobs[1]], None)
+    assert "belongs to another list" in either.run("jobs", "list", "--cursor", cursor, code=2).stderr
+    assert f"more: --cursor {cursor}" in either.run("jobs", "list", "--state", "active", "--limit", "2").stderr
+
+
+def test_an_empty_list_says_so_to_people_only(shell: Shell) -> None:
+    said = shell.run("jobs", "list")
+    assert (said.stdout, said.stderr) == ("", "no jobs\n")
+
+
+# -- show -------------------------------------------------------------------------------------------------------
+
+
+def test_show_tells_all_at_the_store_and_the_owner_what_is_theirs(either: Shell) -> None:
+    job_id = either.submit('{"how": "break"}')
+    either.work()
+    all_of_it = shown(either, job_id)
+    assert all_of_it["job"]["state"] == "needs_attention"
+    assert (all_of_it["job"]["tenant"], all_of_it["job"]["owner"]) == ("acme", "ann")
+    assert [a["code"] for a in all_of_it["attempts"]] == ["error", "error"]
+    assert "the secret lies in" in all_of_it["attempts"][0]["detail"]
+    assert all_of_it["tasks"][0]["fence"] == 2
+    assert all_of_it["tasks"][0]["worker"] == all_of_it["attempts"][1]["worker"]
+    assert all_of_it["steps"] == [{"label": "Pack", "stored": 1}]
+    (question,) = all_of_it["attention"]
+    assert question["actions"] == ["retry", "dismiss"]
+
+    mine = either.run("jobs", "show", job_id, "--json", "--as", "acme:ann").stdout
+    assert "secret" not in mine
+    assert not {"worker", "detail"} & set(json.loads(mine)["attempts"][0])
+    assert not {"worker", "fence"} & set(json.loads(mine)["tasks"][0])
+    assert not {"tenant", "owner"} & set(json.loads(mine)["job"])
+    assert json.loads(mine)["attention"] == [question]
+
+    theirs = json.loads(either.run("jobs", "show", job_id, "--json", "--as", "acme:op:operator").stdout)
+    assert (theirs["attempts"], theirs["attention"]) == (None, None)
+    assert theirs["tasks"][0]["state"] == "needs_attention"
+
+
+def test_show_reads_well(shell: Shell) -> None:
+    job_id = shell.submit('{"how": "break"}')
+    shell.work()
+    said = shell.run("jobs", "show", job_id).stdout
+    assert said.startswith(f"{job_id}  needs_attention\n")
+    for words in ("\nTasks\n", "\nAttempts\n", "\nSteps stored\n", "\nNeeds attention\n", "acme / ann", "RuntimeError: the secret"):
+        assert words in said
+    assert f"outlast jobs retry {job_id}" in said
+    mine = shell.run("jobs", "show", job_id, "--as", "acme:ann").stdout
+    assert "secret" not in mine
+    assert "WORKER" not in mine
+    assert "without --as" in shell.run("jobs", "show", job_id, "--as", "acme:op:operator").stdout
+
+
+@pytest.mark.parametrize("verb", ["show", "cancel", "retry", "rerun"])
+@pytest.mark.parametrize("as_whom", [(), ("--as", "acme:eve"), ("--as", "other:ann"), ("--as", "other:ann:operator")])
+def test_a_job_that_is_unknown_or_not_theirs_is_code_3(shell: Shell, verb: str, as_whom: tuple[str, ...]) -> None:
+    mine = shell.submit()
+    more = ("--target", "shop:jobs") if verb == "rerun" else ()
+    for job_id in (NOBODY, "nonsense", *([mine] if as_whom else [])):
+        said = shell.run("jobs", verb, job_id, *as_whom, *more, code=3).stderr
+        assert said.startswith("error: There is no such job")
+        assert said.endswith("(not_found)\n")
+
+
+def test_an_id_may_be_written_in_capitals(shell: Shell) -> None:
+    job_id = shell.submit()
+    assert shown(shell, job_id.upper())["job"]["id"] == job_id
+
+
+# -- cancel, retry, rerun ---------------------------------------------------------------------------------------
+
+
+def test_cancel_again_is_no_error_and_a_completed_job_is_code_4(either: Shell) -> None:
+    job_id, done = either.submit(), either.submit(kind="mail", owner="acme:bob")
+    assert either.run("jobs", "cancel", job_id).stdout == f"{job_id} cancelled\n"
+    assert json.loads(either.run("jobs", "cancel", job_id, "--json", "--as", "acme:ann").stdout)["state"] == "cancelled"
+    either.work()
+    refused = either.run("jobs", "cancel", done, code=4).stderr
+    assert refused == "error: The job had completed before. (already_completed)\n"
+
+
+def test_a_cancel_at_the_store_records_the_account(shell: Shell) -> None:
+    job_id = shell.submit()
+    shell.run("jobs", "cancel", job_id)
+    with closing(sqlite3.connect(shell.folder / "shop.db")) as connection:
+        assert connection.execute("select cancelled_by from outlast_job").fetchall() == [(f"cli:{getpass.getuser()}",)]
+
+
+def test_retry_acts_on_every_open_question_that_offers_it(either: Shell) -> None:
+    job_id = either.submit('{"how": "fail"}')
+    assert "it is queued. Its workers go on with it by themselves." in either.run("jobs", "retry", job_id, code=4).stderr
+    either.work()
+    (question,) = shown(either, job_id)["attention"]
+    said = json.loads(either.run("jobs", "retry", job_id, "--json").stdout)
+    assert said["retried"] == [question["id"]]
+    assert said["job"]["state"] == "retrying"
+    either.work()
+    assert len(shown(either, job_id)["attempts"]) == 2
+    assert either.run("jobs", "retry", job_id, "--as", "acme:op:operator").stdout == f"{job_id} retrying\n"
+
+
+def test_a_question_without_a_retry_is_left_to_its_owner(shell: Shell) -> None:
+    job_id = shell.submit('{"how": "ask"}')
+    shell.work()
+    said = shell.run("jobs", "retry", job_id, code=1)
+    assert said.stdout == f"{job_id} needs_attention\n"
+    assert "Pack: which_colour offers no retry, but answer, dismiss; its owner decides" in said.stderr
+
+
+def test_rerun_needs_the_application_and_a_final_job(either: Shell) -> None:
+    job_id = either.submit()
+    assert "--target module:attribute, or the environment variable OUTLAST_TARGET" in either.run("jobs", "rerun", job_id, code=2).stderr
+    command = ("jobs", "rerun", job_id, "--target", "shop:jobs", "--key", "again")
+    assert "Only a job that is final" in either.run(*command, code=4).stderr
+    either.run("jobs", "cancel", job_id)
+    new, state = either.run(*command).stdout.splitlines()
+    assert state == "queued"
+    again = json.loads(either.run(*command, "--json").stdout)
+    assert again == {"id": new, "state": "queued", "replayed": True, "rerun_of": job_id}
+    job = shown(either, new)["job"]
+    assert (job["rerun_of"], job["owner"]) == (job_id, "ann")
+
+
+def test_an_unknown_outcome_names_the_key_to_repeat_with(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[str] = []
+
+    def lost(*_args: object, key: str, **_more: object) -> None:
+        keys.append(key)
+        raise OutcomeUnknown("lost")
+
+    monkeypatch.setattr(SyncClient, "submit", lost)
+    said = shell.run("jobs", "submit", "shop:jobs", "order", "--input", "-", "--as", "a:b", stdin="{}", code=5).stderr
+    assert f"Run the same command again with --key {keys[0]}" in said

@@ -1,0 +1,67 @@
+"""One stage for each test process, and the lines at the end that say how many orders were run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from interleave.explorer import Explorer, Tally
+from interleave.pairs import Pair
+from interleave.scenes import CLOCK, Stage
+from outlast.store.postgres.dialect import SCHEMA, statements
+from servers.postgres import PostgresServer
+
+PROPERTY = "interleavings"
+
+
+@pytest.fixture(scope="session")
+def explorer(postgres_server: PostgresServer) -> Iterator[Explorer]:
+    """The stage with all scenes, and the two sessions that meet on it."""
+    stage = Stage(postgres_server.create_database("interleave"))
+    one = Explorer(stage)
+    yield one
+    one.close()
+    stage.close()
+    postgres_server.drop_database("interleave")
+
+
+@pytest.fixture(scope="session")
+def sql() -> Mapping[str, str]:
+    """The statements as the store has them, but for the clock."""
+    return statements(SCHEMA, CLOCK)
+
+
+@pytest.fixture
+def run_pair(explorer: Explorer, sql: Mapping[str, str], request: pytest.FixtureRequest, record_property: object) -> object:
+    """Runs every order of a pair, and counts them under the name of the test's file."""
+
+    def run(pair: Pair) -> Tally:
+        tally = explorer.pair(pair.scene, pair.one, pair.other, sql)
+        group = request.path.stem.removeprefix("test_")
+        request.node.user_properties.append((PROPERTY, (group, pair.name, tally.runs, tally.waits, tally.left_out)))
+        return tally
+
+    return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each group of pairs, and for each pair that was only sampled."""
+    groups: dict[str, list[tuple[str, int, int, int]]] = {}
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in getattr(report, "user_properties", ()):
+            if name == PROPERTY and report.when == "call":
+                groups.setdefault(value[0], []).append(tuple(value[1:]))
+    if not groups:
+        return
+    terminalreporter.section("statement interleavings")
+    for group, pairs in sorted(groups.items()):
+        runs, waits = sum(p[1] for p in pairs), sum(p[2] for p in pairs)
+        terminalreporter.write_line(f"{group}: {len(pairs)} pairs, {runs} orders, {waits} of them with a lock wait")
+        for name, one, _, left in pairs:
+            if left:
+                terminalreporter.write_line(f"    a sample, {one} of more than {one + left} orders: {name}")
+            elif terminalreporter.verbosity > 0:
+                terminalreporter.write_line(f"    {one} orders: {name}")
+    total = sum(p[1] for pairs in groups.values() for p in pairs)
+    terminalreporter.write_line(f"in all {sum(map(len, groups.values()))} pairs, {total} orders")

@@ -4,10 +4,9 @@ from outlast.app import Outlast
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
 from outlast.client.calls import Submission
+from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import (
-    AlreadyCompleted,
-    Conflict,
     Contended,
     Forbidden,
     Invalid,
@@ -15,11 +14,9 @@ from outlast.domain.errors import (
     NotAParent,
     NotFound,
     NotMigrated,
-    NotReady,
     NotRegistered,
     OutcomeUnknown,
     OutlastError,
-    StaleVersion,
     StoreUnavailable,
 )
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -102,7 +101,7 @@ class Shell:
     def start(self, *args: str, **env: str) -> Working:
         """A process that is ended with the test."""
         environment = {
-            "PATH": "/usr/bin:/bin",
+            **os.environ,
             "OUTLAST_STORE": self.url,
             "SHOP_LEDGER": str(self.ledger),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -127,12 +126,8 @@ class Shell:
 
     def entries(self) -> int:
         """How many tasks wait or run."""
-        if self.url.startswith("sqlite"):
-            with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=5)) as connection:
-                return int(connection.execute("select count(*) from outlast_queue_entry").fetchone()[0])
-        with psycopg.connect(self.url) as connection:
-            row = connection.execute("select count(*) from outlast.queue_entry").fetchone()
-            return 0 if row is None else int(row[0])
+        items = json.loads(self.run("queues", "--json").stdout)["items"]
+        return sum(item["ready"] + item["running"] + item["waiting"] for item in items)
 
     def end(self) -> None:
         self._forget()

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from outlast import Ask, Context, Outlast, Permanent, Plan, RetryPolicy, SyncContext
+from outlast import Context, Outlast, Permanent, Plan, RetryPolicy, SyncContext
 
 jobs = Outlast("sqlite:///shop.db")
 not_jobs = 3
@@ -40,7 +40,7 @@ async def pack(ctx: Context, order: Order) -> str:
     if order.how == "break":
         raise RuntimeError("the secret lies in /etc/secret")
     if order.how == "ask":
-        raise Ask("which_colour", "Which colour?", actions=["answer"])
+        await ctx.ask("which_colour", "Which colour?", answer=Order)
     if order.how == "block":
         time.sleep(order.seconds)  # noqa: ASYNC251 - what it is for
     await asyncio.sleep(order.seconds)

@@ -218,10 +218,10 @@ def test_retry_acts_on_every_open_question_that_offers_it(either: Shell) -> None
     (question,) = shown(either, job_id)["attention"]
     said = json.loads(either.run("jobs", "retry", job_id, "--json").stdout)
     assert said["retried"] == [question["id"]]
-    assert said["job"]["state"] == "retrying"
+    assert said["job"]["state"] == "running"
     either.work()
     assert len(shown(either, job_id)["attempts"]) == 2
-    assert either.run("jobs", "retry", job_id, "--as", "acme:op:operator").stdout == f"{job_id} retrying\n"
+    assert either.run("jobs", "retry", job_id, "--as", "acme:op:operator").stdout == f"{job_id} running\n"
 
 
 def test_a_question_without_a_retry_is_left_to_its_owner(shell: Shell) -> None:

@@ -14,17 +14,8 @@ from contract.harness import Harness
 from outlast.app import Outlast
 from outlast.client import calls
 from outlast.client.calls import Submission
-from outlast.domain.errors import (
-    AlreadyCompleted,
-    Conflict,
-    Forbidden,
-    Invalid,
-    KeyReused,
-    NotFound,
-    NotReady,
-    OutlastError,
-    StaleVersion,
-)
+from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion
+from outlast.domain.errors import Forbidden, Invalid, KeyReused, NotFound, OutlastError
 from outlast.domain.kinds import Plan
 from outlast.domain.model import Principal
 from outlast.worker.context import SyncContext

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from outlast.cli.log import log_option, write_log
@@ -10,6 +12,9 @@ from outlast.cli.output import note
 from outlast.cli.work import work
 from outlast.store.open import migrate, parse
 from outlast.worker.runtime import Options
+
+LEASE: Final = 5.0
+"""Seconds, unless the application sets its own: who kills this process and starts it again does not want to wait for a minute."""
 
 
 @click.command()
@@ -29,4 +34,4 @@ def command(target: str, *, store: str | None, no_worker: bool, log: str) -> Non
     if no_worker:
         return
     write_log(log)
-    work(app, Options())
+    work(app, Options(lease=app.settings.lease or LEASE))

@@ -8,17 +8,8 @@ from types import MappingProxyType
 from typing import Final
 
 from outlast.cli.output import note, safe
-from outlast.domain.errors import (
-    Conflict,
-    Contended,
-    Forbidden,
-    KeyReused,
-    NotFound,
-    NotMigrated,
-    OutcomeUnknown,
-    OutlastError,
-    StoreUnavailable,
-)
+from outlast.domain.conflicts import Conflict
+from outlast.domain.errors import Contended, Forbidden, KeyReused, NotFound, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
 
 
 class Exit(IntEnum):

@@ -13,19 +13,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from outlast.client import cursors, views
 from outlast.domain.access import Deed, Scope, reading_scope, scope_of
+from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion
 from outlast.domain.defaults import Settings
-from outlast.domain.errors import (
-    AlreadyCompleted,
-    Conflict,
-    Forbidden,
-    Invalid,
-    KeyReused,
-    NotFound,
-    NotReady,
-    NotRegistered,
-    OutlastError,
-    StaleVersion,
-)
+from outlast.domain.errors import Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
 from outlast.domain.ids import is_job_id, uuid7
 from outlast.domain.kinds import AnyTask, In, Kind, check_name
 from outlast.domain.model import MAX_NAME, Action, Handle, JobView, Page, Principal, Recovery, State, TaskView

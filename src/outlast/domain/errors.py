@@ -7,7 +7,7 @@
     ├── NotFound            unknown or not theirs, never which
     ├── Forbidden           may read it, may not do this
     ├── KeyReused           the idempotency key belongs to another request
-    ├── Conflict            the job stands otherwise; `job` says how
+    ├── Conflict            the job stands otherwise; `job` says how (module `conflicts`)
     │   ├── StaleVersion
     │   ├── AlreadyCompleted
     │   └── NotReady
@@ -23,10 +23,6 @@ repeating the call may help.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from outlast.domain.model import JobView
 
 
 class OutlastError(Exception):
@@ -80,35 +76,6 @@ class KeyReused(OutlastError):
     """The idempotency key was used for another request; nothing was written. Use a new key for a new request."""
 
     code = "key_reused"
-
-
-class Conflict(OutlastError):
-    """The job does not stand as the call needs it; `job` is how it stands."""
-
-    code = "conflict"
-
-    def __init__(self, message: str, *, job: JobView, code: str | None = None) -> None:
-        super().__init__(message, code=code)
-        self.job = job
-
-
-class StaleVersion(Conflict):
-    """The job changed since the version that the caller named. Look at `job` and decide again."""
-
-    code = "stale_version"
-
-
-class AlreadyCompleted(Conflict):
-    """The job had completed before the call."""
-
-    code = "already_completed"
-
-
-class NotReady(Conflict):
-    """There is no result yet. It comes when the job is usable, or when the task named has completed."""
-
-    code = "not_ready"
-    retryable = True
 
 
 class Contended(OutlastError):

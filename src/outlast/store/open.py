@@ -101,14 +101,15 @@ def script(url: str) -> str:
 def _require_psycopg(address: Address) -> None:
     """The driver is there, and can read the address: else it would be tried again for ever, and its error repeats the whole of it."""
     try:
-        import psycopg
         import psycopg_pool
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
     except ImportError as error:
         raise Invalid("PostgreSQL needs the driver: pip install 'outlast[postgres]'.") from error
     del psycopg_pool
     try:
-        psycopg.conninfo.conninfo_to_dict(address.target)
-    except psycopg.ProgrammingError:
+        conninfo_to_dict(address.target)
+    except ProgrammingError:
         pass
     else:
         return

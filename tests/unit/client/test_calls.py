@@ -12,8 +12,9 @@ import pytest
 
 from outlast.client import calls, cursors, views
 from outlast.client.calls import Application, Submission
+from outlast.domain.conflicts import Conflict
 from outlast.domain.defaults import Settings
-from outlast.domain.errors import Conflict, Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
+from outlast.domain.errors import Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
 from outlast.domain.ids import is_job_id
 from outlast.domain.kinds import Kind, Plan, Task
 from outlast.domain.model import Principal

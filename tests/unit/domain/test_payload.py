@@ -319,6 +319,7 @@ class TestDump:
         assert "whole number outside 64 bit" in error.message
 
     def test_allows_the_ends_of_64_bit(self) -> None:
+        assert (INT64_MIN, INT64_MAX) == (-9_223_372_036_854_775_808, 9_223_372_036_854_775_807)
         assert dump([INT64_MIN, INT64_MAX], limit=LIMIT) == f"[{INT64_MIN},{INT64_MAX}]"
 
     @pytest.mark.parametrize("bad", ["\x00", "a\ud800", "\udfffb"])

@@ -152,6 +152,8 @@ class TestParseRetryAfter:
         assert parse_retry_after("Saturday, 30-Nov-30 12:00:00 GMT", now_ms=NOW_MS) == (
             datetime(2030, 11, 30, 12, tzinfo=UTC) - NOW
         ) // timedelta(milliseconds=1)
+        assert parse_retry_after("Monday, 30-Nov-76 12:00:00 GMT", now_ms=NOW_MS) is None  # in 50 years
+        assert parse_retry_after("Tuesday, 30-Nov-77 12:00:00 GMT", now_ms=NOW_MS) == 0  # 49 years ago
         new_year = int(datetime(2099, 12, 31, tzinfo=UTC).timestamp()) * 1000
         assert parse_retry_after("Friday, 31-Dec-99 00:00:10 GMT", now_ms=new_year) == 10_000
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 from weakref import WeakSet
@@ -32,7 +32,7 @@ class _Gate:
         self._open: WeakSet[Closable] = WeakSet()
 
     @contextmanager
-    def work(self) -> Iterator[None]:
+    def work(self) -> Generator[None, None, None]:
         """While it lasts the process does not fork: from the opening of a file, or its first lock, to the end of the transaction."""
         with self._changed:
             while self._forking:

@@ -224,6 +224,8 @@ class _Job:
             changes += sum(1 + (q["resolved_at"] is not None) for q in asked)
         if self.row["state"] == "cancelled":
             changes += 2  # the cancel itself, and the end of `stopping`
+        if self.row.get("target_ref") is not None:
+            changes = max(changes, self.row["version"] - 1)  # takeovers and attachments count too, and leave no row each
         if not (changes > 0) + 1 <= self.row["version"] <= changes + 1:
             yield f"D10: version {self.row['version']} after at most {changes} changes"
 

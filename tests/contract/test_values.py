@@ -123,3 +123,26 @@ def test_job_state_in_sql_on_a_jobs_own_row(h: Harness) -> None:
     assert sorted(r["state"] for r in rows) == ["cancelled", "completed", "needs_attention", "open"]
     assert all(r["state"] == r["computed"] for r in rows)
     assert h.view(jobs[3], ANN).state == "running"
+
+
+def test_ids_have_no_narrow_column_and_burn_no_sequence(h: Harness) -> None:
+    """A repeat, a poll or a conflict uses up no number of anything."""
+    if h.backend.name == "sqlite":
+        tables = h.sql("select name, strict from pragma_table_list where name like 'outlast_%'")
+        assert len(tables) > 10
+        assert all(table["strict"] for table in tables), "a column takes what it says, of 64 bits"
+        assert h.sql("select name from sqlite_master where name = 'sqlite_sequence'") == []
+        return
+    columns = h.sql("select data_type from information_schema.columns where table_schema = 'outlast'")
+    types = {row["data_type"] for row in columns}
+    assert types == {"text", "uuid", "bigint", "boolean", "json", "timestamp with time zone"}
+    assert h.sql("select 1 from pg_sequences where schemaname = 'outlast'") == []
+
+
+def test_input_of_a_second_attempt_is_the_first_ones(h: Harness) -> None:
+    h.admit(body='{"pages":[1,2]}')
+    first = h.take()
+    h.fail(first)
+    h.advance(1_000)
+    h.wake()
+    assert h.take().input == first.input == '{"pages":[1,2]}'

@@ -53,8 +53,9 @@ async def test_a_stop_at_any_instant_leaves_nothing_held_and_uses_no_attempt(sta
 async def test_many_tasks_are_handed_back_as_surely_as_one(stage: Stage) -> None:
     body: Any = {"tasks": [{"label": "A", "seconds": 30}]}
     kind = app.registry.kind("rehearsal")
-    jobs = stage.jobs.submit_many([Submission(kind, body) for _ in range(250)], owner=OWNER)
-    async with working(stage.url, app, lease=30, grace=0.1, queues={"default": 250}) as worker:
+    count = 250 if stage.dialect == "sqlite" else 60  # one commit, or one each
+    jobs = stage.jobs.submit_many([Submission(kind, body) for _ in range(count)], owner=OWNER)
+    async with working(stage.url, app, lease=30, grace=0.1, queues={"default": count}) as worker:
         await auntil(lambda: len(worker._running) == len(jobs), "all running")
     unspent(stage)
     assert stage.job(jobs[0].id).state == "running", "it has begun, and nothing stands in its way"

@@ -31,9 +31,7 @@ def _finished(no: int) -> Finished:
 
 def claim(limit: int, holder: str, *nos: int) -> Act:
     """Claims up to so many of the scene's ready tasks, which are named so that each may be found locked."""
-    return Act(
-        f"claim {limit}", lambda: claims.claim(QUEUE, HANDLERS, limit, f"{holder}:9", LEASE_MS), passes=nos, shown=_claimed
-    )  # fmt: skip
+    return Act(f"claim {limit}", lambda: claims.claim(QUEUE, HANDLERS, limit, f"{holder}:9", LEASE_MS), passes=nos, shown=_claimed)
 
 
 def renew(*nos: int) -> Act:
@@ -86,8 +84,11 @@ def stop(no: int) -> Act:
 
 def cancel(actor: str = OWNER) -> Act:
     return Act(
-        "cancel", lambda: control.cancel(OWNERS, JOB, version=None, actor=actor, retention_ms=RETENTION_MS), ends_job=Control.DONE, client=True
-    )  # fmt: skip
+        "cancel",
+        lambda: control.cancel(OWNERS, JOB, version=None, actor=actor, retention_ms=RETENTION_MS),
+        ends_job=Control.DONE,
+        client=True,
+    )
 
 
 def act(no: int, action: str, by: str = "") -> Act:
@@ -107,17 +108,18 @@ def act(no: int, action: str, by: str = "") -> Act:
 
 
 def admit(id: str = JOB, *, key: str | None = "k1", fingerprint: str = "f1", due: bool = False, name: str = "") -> Act:
-    wanted = job(
-        task(0), task(1, after=(0,)), id=id, key=key, fingerprint=fingerprint, not_before_ms=START_MS + 50_000 if due else None
-    )  # fmt: skip
+    wanted = job(task(0), task(1, after=(0,)), id=id, key=key, fingerprint=fingerprint, not_before_ms=START_MS + 50_000 if due else None)
     return Act(f"admit {name or key}", lambda: admission.admit([wanted]), client=True)
 
 
 def admit_two(first: str, second: str, *, all_or_none: bool = False) -> Act:
     """Two keys in one submission, in that order."""
     ids = {"k1": JOB, "k2": OTHER} if first == "k1" else {"k1": OTHER.replace("2", "3"), "k2": OTHER.replace("2", "4")}
-    wanted = sorted((job(task(0), id=ids[key], key=key) for key in (first, second)), key=lambda one: one.key or "") if all_or_none else [
-        job(task(0), id=ids[key], key=key) for key in (first, second)]  # fmt: skip
+    wanted = (
+        sorted((job(task(0), id=ids[key], key=key) for key in (first, second)), key=lambda one: one.key or "")
+        if all_or_none
+        else [job(task(0), id=ids[key], key=key) for key in (first, second)]
+    )
     run = admission.admit_all if all_or_none else admission.admit
     return Act(f"admit {first} {second}{' or none' if all_or_none else ''}", lambda: run(wanted), client=True)
 
@@ -153,5 +155,9 @@ def stop_lost(no: int) -> Act:
 def close_window(no: int) -> Act:
     over = OpenWindow(TENANT, JOB, f"{no}.1")
     return Act(
-        f"close window {no}", lambda: sweep.close_window(over, retention_ms=RETENTION_MS), ticked=True, passes=("job",), ends_job=Swept.ABANDONED
-    )  # fmt: skip
+        f"close window {no}",
+        lambda: sweep.close_window(over, retention_ms=RETENTION_MS),
+        ticked=True,
+        passes=("job",),
+        ends_job=Swept.ABANDONED,
+    )

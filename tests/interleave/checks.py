@@ -26,64 +26,66 @@ def violations(state: State, before: State) -> list[str]:
     found += _monotone(state, before)
     found += [f"{table}: rows of no job" for table in ("task", "queue_entry", "job_input", "output", "step", "attempt", "attention", "edge")
               if {row["job_id"] for row in state[table]} - set(jobs)]  # fmt: skip
-    found += [f"job {id} without input" for id in set(jobs) - {row["job_id"] for row in state["job_input"]}]
+    found += [f"job {job} without input" for job in set(jobs) - {row["job_id"] for row in state["job_input"]}]
     found += [f"the key {row['key']} names no job" for row in state["submission"] if row["job_id"] not in jobs]
     return found
 
 
 def _job(job: Row, tasks: list[Row]) -> list[str]:
-    found: list[str] = []
     counted = count((task["state"], task["required"]) for task in tasks)
-    for name, value in counted._asdict().items():
-        if job[name] != value:
-            found.append(f"job.{name} is {job[name]}, its tasks give {value}")
-    if not tasks:
-        found.append("a job without tasks")
+    found = [f"job.{name} is {job[name]}, its tasks give {value}" for name, value in counted._asdict().items() if job[name] != value]
     wanted = stored_job_state(cancelled=job["cancelled_at"] is not None, open=counted.open, attention=counted.attention)
     if job["state"] != wanted:
         found.append(f"job.state is {job['state']}, its rows give {wanted}")
     final = job["state"] in FINAL_JOBS
-    if final != (job["finished_at"] is not None) or final != (job["outcome"] is not None) or final != (job["purge_at"] is not None):
-        found.append("finished_at, outcome and purge_at do not go with the state")
-    if job["state"] == "completed" and job["outcome"] != outcome_of(problems=counted.problems):
-        found.append(f"outcome {job['outcome']} with {counted.problems} problems")
+    found += [f"{name} does not go with the state" for name in ("finished_at", "outcome", "purge_at") if final != (job[name] is not None)]
     if final and any(task["state"] not in FINAL_TASKS for task in tasks):
         found.append("a final job with a task that is not final")
-    if job["state"] == "completed" and any(task["required"] and task["state"] != "completed" for task in tasks):
-        found.append("completed without all that is required")
+    if job["state"] == "completed":
+        if job["outcome"] != outcome_of(problems=counted.problems):
+            found.append(f"outcome {job['outcome']} with {counted.problems} problems")
+        if any(task["required"] and task["state"] != "completed" for task in tasks):
+            found.append("completed without all that is required")
+    return found + _usable(job, tasks, required_open=counted.required_open)
+
+
+def _usable(job: Row, tasks: list[Row], *, required_open: int) -> list[str]:
+    usable = job["usable_at"] is not None
     marked = [task for task in tasks if task["usable"]]
-    if marked and any(task["state"] == "completed" for task in marked) != (job["usable_at"] is not None):
-        found.append("usable_at does not go with the task that makes the job usable")
-    if not marked and job["cancelled_at"] is None and (counted.required_open == 0) != (job["usable_at"] is not None):
-        found.append("usable_at does not go with the end of all that is required")
-    return found
+    if marked:
+        wrong = usable != any(task["state"] == "completed" for task in marked)
+    else:
+        wrong = job["cancelled_at"] is None and usable != (required_open == 0)
+    return ["usable_at does not go with what makes the job usable"] if wrong else []
 
 
 def _entries(state: State) -> list[str]:
-    found: list[str] = []
     entries = {(row["job_id"], row["no"]): row for row in state["queue_entry"]}
-    for task in state["task"]:
-        entry = entries.get((task["job_id"], task["no"]))
-        where = f"task {task['no']} ({task['state']})"
-        if task["state"] == "open":
-            if entry is None:
-                found.append(f"{where} has no entry: nobody will ever run it")
-            elif entry["revoked"]:
-                found.append(f"{where} has a revoked entry")
-        elif entry is not None and not (task["state"] == "cancelled" and entry["revoked"] and entry["holder"] is not None):
-            found.append(f"{where} has an entry that is not revoked and held")
-        if task["state"] == "cancelled" and entry is not None and (task["fence"], task["spent"]) != (entry["fence"], entry["spent"]):
-            found.append(f"{where} does not keep fence and attempts of its entry")
+    found = [said for task in state["task"] for said in _entry_of(task, entries.get((task["job_id"], task["no"])))]
     for (_, no), entry in entries.items():
         held = entry["holder"] is not None
         if held != (entry["lease_until"] is not None) or held != (entry["deadline_at"] is not None):
             found.append(f"entry {no}: holder, lease and deadline do not go together")
-        if entry["ready_at"] is None and entry["due_at"] is None:
-            found.append(f"entry {no}: neither ready nor due")
-        if held and entry["ready_at"] is None:
-            found.append(f"entry {no}: held but not ready")
+        if entry["ready_at"] is None and (held or entry["due_at"] is None):
+            found.append(f"entry {no}: not ready, and held or not due either")
         if held and entry["fence"] < 1:
             found.append(f"entry {no}: held without a fence")
+    return found
+
+
+def _entry_of(task: Row, entry: Row | None) -> list[str]:
+    where = f"task {task['no']} ({task['state']})"
+    if task["state"] == "open":
+        if entry is None:
+            return [f"{where} has no entry: nobody will ever run it"]
+        return [f"{where} has a revoked entry"] if entry["revoked"] else []
+    if entry is None:
+        return []
+    found = []
+    if not (task["state"] == "cancelled" and entry["revoked"] and entry["holder"] is not None):
+        found.append(f"{where} has an entry that is not revoked and held")
+    if (task["fence"], task["spent"]) != (entry["fence"], entry["spent"]):
+        found.append(f"{where} does not keep fence and attempts of its entry")
     return found
 
 
@@ -148,8 +150,3 @@ def _fences(state: State) -> dict[tuple[str, int], int]:
     for entry in state["queue_entry"]:
         fences[entry["job_id"], entry["no"]] = int(entry["fence"])
     return fences
-
-
-def written(state: State) -> tuple[int, int, int]:
-    """How much work's results there are: outputs, steps, completed tasks. Nothing of it may grow after a cancel."""
-    return len(state["output"]), len(state["step"]), sum(task["state"] == "completed" for task in state["task"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -33,7 +33,7 @@ def sql() -> Mapping[str, str]:
 
 
 @pytest.fixture
-def run_pair(explorer: Explorer, sql: Mapping[str, str], request: pytest.FixtureRequest, record_property: object) -> object:
+def run_pair(explorer: Explorer, sql: Mapping[str, str], request: pytest.FixtureRequest) -> Callable[[Pair], Tally]:
     """Runs every order of a pair, and counts them under the name of the test's file."""
 
     def run(pair: Pair) -> Tally:

@@ -35,9 +35,8 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg.waiting import Ready
 
-from interleave.checks import violations, written
+from interleave.checks import violations
 from interleave.scenes import JOB, TENANT, Connection, Stage
-from outlast.store.drive import drive
 from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.postgres.session import Profile
 from outlast.store.program import Access, Operation, Repeat, Rows, Statement
@@ -154,6 +153,7 @@ class Session:
         self.connection.execute("set lock_timeout = '60s'")
         self.connection.execute("set deadlock_timeout = '100ms'")
         self.pid = self.connection.info.backend_pid
+        self.pooled = False
 
     def send(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Answer:
         return Answer(self.connection, sql)
@@ -208,6 +208,11 @@ class Side:
         return not self._locks & other._locks
 
     @property
+    def _whole(self) -> bool:
+        """Whether the operation runs in one transaction: behind a pooler each does."""
+        return self.operation.access is Access.TRANSACTION or self.session.pooled
+
+    @property
     def _locks(self) -> frozenset[str]:
         assert self._statement is not None
         return touched(self._sql[self._statement.name])
@@ -232,7 +237,7 @@ class Side:
             self._again = True
             if not self.in_transaction:
                 self._restart()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever the program refuses with is its verdict
             self._statement = None
             self.error = type(error).__name__
             self._failed = True
@@ -269,7 +274,7 @@ class Side:
         name, params = self._statement
         text = self._sql[name]
         writes = bool(touched(text))
-        opens = not self.in_transaction and (self.operation.access is Access.TRANSACTION or writes)
+        opens = not self.in_transaction and (self._whole or writes)
         self.trace.append(name)
         self.pending = self.session.send([*([("begin isolation level read committed", None)] if opens else []), (text, params)])
         self.in_transaction = self.in_transaction or opens
@@ -298,7 +303,7 @@ class Side:
                 self._advance(lambda: self._program.send(self._after_commit))
             return
         self.holds = self.holds or self._writes
-        if self.in_transaction and self.operation.access is not Access.TRANSACTION:
+        if self.in_transaction and not self._whole:
             self._after_commit = rows  # the statement commits by itself; only then does the program see its rows
             self.next = Step.COMMIT
             return
@@ -359,6 +364,11 @@ class Explorer:
         for session in (*self._sessions.values(), self._locker):
             session.close()
 
+    def pooled(self, *, on: bool) -> None:
+        """Whether both sides run each operation in one transaction from now on, as they do behind a pooler."""
+        for session in self._sessions.values():
+            session.pooled = on
+
     # -- every order ------------------------------------------------------------------------------------------
 
     def pair(self, scene: str, one: Act, other: Act, sql: Sql, *, serially: Sql | None = None, cap: int = CAP) -> Tally:
@@ -406,9 +416,7 @@ class Explorer:
         try:
             while not all(side.done for side in sides):
                 here = tuple(order)
-                able = [n for n in (0, 1) if not sides[n].done and not sides[n].parked]
-                if not able:
-                    raise Wrong("both sides wait for each other")
+                able = _able(sides)
                 if len(order) < len(prefix):
                     chosen = prefix[len(order)]
                 else:
@@ -500,7 +508,9 @@ class Explorer:
             self._answered(side, waits_for=None)
             side.take()
 
-    def held_up(self, scene: str, acts: Sequence[Act], sql: Sql, rows: Sequence[int | str], *, written: bool) -> tuple[list[Told], bool, str]:
+    def held_up(
+        self, scene: str, acts: Sequence[Act], sql: Sql, rows: Sequence[int | str], *, written: bool
+    ) -> tuple[list[Told], bool, str]:
         """Runs operations while a third session has these rows; the clock ticks when the first one waits, and then the rows are free.
 
         The second, if any, begins after the tick. What they were told, whether all waited, and the rows.
@@ -570,6 +580,13 @@ class Explorer:
             yield
 
 
+def _able(sides: Sequence[Side]) -> list[int]:
+    able = [n for n, side in enumerate(sides) if not side.done and not side.parked]
+    if not able:
+        raise Wrong("both sides wait for each other")
+    return able
+
+
 class Watch:
     """Watches a run as it goes on: who ended first, and what is written after a cancel."""
 
@@ -577,7 +594,7 @@ class Watch:
         self._stage = stage
         self._sides = sides
         self._begun = [False, False]
-        self._at_cancel: tuple[int, int, int] | None = None
+        self._at_cancel: tuple[int, ...] | None = None
         self.first: int | None = None
 
     def look(self, chosen: int) -> None:
@@ -587,13 +604,12 @@ class Watch:
         if side.done and not self._begun[1 - chosen]:
             self.first = chosen
         if self._at_cancel is None and side.done and side.act.ends_job is not None and side.value is side.act.ends_job:
-            self._at_cancel = self._count()
-        elif self._at_cancel is not None and all(s.done for s in self._sides):
-            if any(now > then for now, then in zip(self._count(), self._at_cancel, strict=True)):
-                raise Wrong("results were written after the commit of a cancel")
+            self._at_cancel = self._stage.written()
+        elif self._at_cancel is not None and all(s.done for s in self._sides) and self._more_than(self._at_cancel):
+            raise Wrong("results were written after the commit of a cancel")
 
-    def _count(self) -> tuple[int, int, int]:
-        return written(json.loads(self._stage.dump()))
+    def _more_than(self, before: tuple[int, ...]) -> bool:
+        return any(now > then for now, then in zip(self._stage.written(), before, strict=True))
 
 
 class Serial:
@@ -604,7 +620,7 @@ class Serial:
         self._scene = scene
         self._acts = acts
         self._sql = sql
-        self._seen: dict[int | None, dict[Outcome, str]] = {}
+        self._outcomes: dict[tuple[Sequence[int | None], Sequence[Sequence[int | str]]], Outcome] = {}
         self._right: set[tuple[Outcome, int | None]] = set()
 
     def judge(self, run: Run) -> None:
@@ -615,26 +631,28 @@ class Serial:
         broken = violations(state, self._explorer.stage.first[self._scene])
         if broken:
             raise self._wrong(run, "; ".join(broken))
-        allowed = self._allowed(run.first)
-        if not _explained(run.outcome, allowed):
-            lines = [f"{name}: {one!r}, {other!r}\n{_difference(run.outcome[2], rows)}" for (one, other, rows), name in allowed.items()]
-            told = f"told {run.outcome[0]!r}, {run.outcome[1]!r}"
-            raise self._wrong(run, "\n".join((f"no serial order gives this outcome: {told}", *lines)))
-        self._right.add((run.outcome, run.first))
+        allowed: dict[Outcome, str] = {}
+        for outcome, name in self._allowed(run.first):
+            allowed.setdefault(outcome, name)
+            if _explained(run.outcome, allowed):
+                self._right.add((run.outcome, run.first))
+                return
+        lines = [f"{name}: {one!r}, {other!r}\n{_difference(run.outcome[2], rows)}" for (one, other, rows), name in allowed.items()]
+        told = f"told {run.outcome[0]!r}, {run.outcome[1]!r}"
+        raise self._wrong(run, "\n".join((f"no serial order gives this outcome: {told}", *lines)))
 
     def _wrong(self, run: Run, text: str) -> Wrong:
         one, other = self._acts
         return Wrong(f"{self._scene}: {one.name} x {other.name}\norder {run.order}\n{' '.join(run.trace)}\n{text}")
 
-    def _allowed(self, first: int | None) -> dict[Outcome, str]:
-        found = self._seen.get(first)
-        if found is None:
-            found = self._seen[first] = {}
+    def _allowed(self, first: int | None) -> Iterator[tuple[Outcome, str]]:
+        for passed in self._passings(overlap=first is None):
             for order in self._orders(first):
-                for passed in self._passings(overlap=first is None):
+                outcome = self._outcomes.get((order, passed))
+                if outcome is None:
                     outcome = self._explorer.serial(self._scene, self._acts, order, self._sql, passed)
-                    found.setdefault(outcome, self._name(order, passed))
-        return found
+                    self._outcomes[order, passed] = outcome
+                yield outcome, self._name(order, passed)
 
     def _name(self, order: Sequence[int | None], passed: Sequence[Sequence[int | str]]) -> str:
         parts = ["tick" if n is None else f"{'AB'[n]}{f' passing {passed[n]}' if passed[n] else ''}" for n in order]

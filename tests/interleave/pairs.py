@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from interleave import acts
 from interleave.explorer import Act
-from interleave.scenes import JOB, OTHER
+from interleave.scenes import OTHER
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,12 @@ JOB = "019a0000-0000-7000-8000-000000000001"
 OTHER = "019a0000-0000-7000-8000-000000000002"
 HANDLERS = tuple(f"k@1:t{no}" for no in range(12))
 
+_WRITTEN = " ".join(
+    (
+        f'select (select count(*) from "{SCHEMA}".output), (select count(*) from "{SCHEMA}".step),',
+        f"(select count(*) from \"{SCHEMA}\".task where state = 'completed')",
+    )
+)
 _TIMES = frozenset({"until", "lease_until", "not_before"})
 
 
@@ -266,6 +272,12 @@ class Stage:
         row = self.connection.execute("select fake.dump()").fetchone()
         assert row is not None
         return str(row[0])
+
+    def written(self) -> tuple[int, ...]:
+        """How many results there are: outputs, steps, completed tasks. None may be added after a cancel."""
+        row = self.connection.execute(_WRITTEN).fetchone()
+        assert row is not None
+        return row
 
     def normal(self, dumped: str) -> str:
         """The same with times as seconds since the start, modulo the tick."""

@@ -11,6 +11,6 @@ from interleave.pairs import ADMISSION, AFTER_CANCEL, Pair
 pytestmark = [pytest.mark.timeout(180)]
 
 
-@pytest.mark.parametrize("pair", (*ADMISSION, *AFTER_CANCEL), ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [*ADMISSION, *AFTER_CANCEL], ids=lambda pair: pair.name)
 def test_every_order(pair: Pair, run_pair: Callable[[Pair], object]) -> None:
     run_pair(pair)

@@ -239,7 +239,12 @@ class Harness:
 
     def hand_back(self, claimed: Claimed) -> Settled:
         """For another worker."""
-        return self.run(claims.hand_back(claimed.ref))
+        (settled,) = self.hand_back_all(claimed)
+        return settled
+
+    def hand_back_all(self, *claimed: Claimed) -> list[Settled]:
+        """Verdicts of a batch, in the order asked."""
+        return self.run(claims.hand_back([c.ref for c in claimed]))
 
     def stop(self, claimed: Claimed) -> Settled:
         """The holder of a cancelled task says that it has stopped."""

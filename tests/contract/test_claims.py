@@ -293,6 +293,25 @@ def test_t13_a_hand_back_is_ready_at_once_and_uses_no_attempt(h: Harness, spent:
     assert h.take(worker="w2").ref.fence == claimed.ref.fence + 1
 
 
+def test_t13_each_of_a_batch_gets_its_own_verdict_in_the_order_asked(h: Harness) -> None:
+    stopped = h.admit(a("stopped"))
+    kept = h.admit(a("one"), a("two"))
+    h.admit(a("gone"), a("late", deadline_ms=1_000))
+    held = h.take_all()
+    h.cancel(stopped)
+    h.finish(held["gone"])
+    h.advance(1_000)
+    verdicts = [s.verdict for s in h.hand_back_all(*(held[label] for label in ("two", "stopped", "late", "gone", "one")))]
+    assert verdicts == [ACCEPTED, CANCELLED, STALE, STALE, ACCEPTED]
+    assert h.shows(kept) == {"one": "queued", "two": "queued"}
+    assert [h.standing(kept, label)["ready_at"] for label in ("one", "two")] == [h.now, h.now]
+    before = h.snapshot()
+    again = [s.verdict for s in h.hand_back_all(held["one"], held["two"])]
+    assert again == [ACCEPTED, ACCEPTED], "its commit was unknown"
+    assert h.snapshot() == before
+    assert h.hand_back_all() == []
+
+
 def test_t13_a_job_that_was_handed_back_has_started(h: Harness) -> None:
     job = h.admit()
     h.hand_back(h.take())

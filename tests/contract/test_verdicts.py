@@ -76,6 +76,14 @@ def replaced_and_failed(h: Harness, job: str, claimed: Claimed) -> None:
     h.fail(h.take(worker="new"))
 
 
+def taken_by_another_holder(h: Harness, job: str, claimed: Claimed) -> None:
+    h.sql("update {outlast.queue_entry} set holder = 'somebody:else' where job_id = {uuid:job}", job=job)
+
+
+def taken_under_another_fence(h: Harness, job: str, claimed: Claimed) -> None:
+    h.sql("update {outlast.queue_entry} set fence = fence + 1 where job_id = {uuid:job}", job=job)
+
+
 def gone(h: Harness, job: str, claimed: Claimed) -> None:
     h.exempt = "a part of the job is deleted by hand, as a purge will"
     for table in h.backend.tables():
@@ -93,12 +101,14 @@ SITUATIONS: dict[Callable[[Harness, str, Claimed], None], Verdict] = {
     replaced: STALE,
     replaced_and_finished: STALE,
     replaced_and_failed: STALE,
+    taken_by_another_holder: STALE,
+    taken_under_another_fence: STALE,
     gone: STALE,
 }
 
 
 @pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize(("situation", "verdict"), SITUATIONS.items(), ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize(("situation", "verdict"), SITUATIONS.items(), ids=lambda v: getattr(v, "__name__", None) or v.value)
 def test_verdict_of_a_holder_whose_claim_is_not_its_own_any_more(
     h: Harness, situation: Callable[[Harness, str, Claimed], None], verdict: Verdict, write: str
 ) -> None:

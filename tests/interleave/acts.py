@@ -68,7 +68,7 @@ def snooze(no: int) -> Act:
 
 
 def hand_back(no: int) -> Act:
-    return Act(f"hand back {no}", lambda: claims.hand_back(ref(no)))
+    return Act(f"hand back {no}", lambda: claims.hand_back([ref(no)]))
 
 
 def step(no: int, body: str = '"kept"') -> Act:

@@ -6,9 +6,12 @@ import itertools
 import os
 from typing import Any
 
+import psycopg
+
 from outlast.domain.ids import uuid7
 from outlast.domain.kinds import TaskSpec
 from outlast.domain.work import Admission, Claimed, Finished, Renewal
+from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.program import Operation
 from outlast.store.programs import admission, claims, completion
 from outlast.store.protocol import SyncRunner
@@ -22,7 +25,7 @@ _count = itertools.count(1)
 
 def admission_of(*, handler: str = HANDLER, not_before_ms: int | None = None, key: str | None = None) -> Admission:
     """A job of one task."""
-    id = uuid7(1_800_000_000_000 + next(_count), os.urandom(10))
+    job_id = uuid7(1_800_000_000_000 + next(_count), os.urandom(10))
     task = TaskSpec(
         no=0,
         label="t",
@@ -39,7 +42,42 @@ def admission_of(*, handler: str = HANDLER, not_before_ms: int | None = None, ke
         item=None,
         parents=(),
     )
-    return Admission(TENANT, OWNER, key, "f", id, "k", 1, "k", "{}", "{}", (task,), not_before_ms, None, id, "c", None)
+    return Admission(TENANT, OWNER, key, "f", job_id, "k", 1, "k", "{}", "{}", (task,), not_before_ms, None, job_id, "c", None)
+
+
+_BULK = """
+with r as (
+  select n, ('019a0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid as id
+  from generate_series(%(first)s::bigint, %(first)s::bigint + %(jobs)s::bigint - 1) n),
+j as (
+  insert into "{schema}".job (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention,
+    problems, usable_marked, accepted_at, effect_root, correlation_id)
+  select %(tenant)s, id, %(owner)s, 'k', 1, 'k', 'open', 1, 1, 1, 1, 0, 0, false, clock_timestamp(), id, 'c' from r),
+i as (insert into "{schema}".job_input (tenant, job_id, input, caller) select %(tenant)s, id, '{{}}', '{{}}' from r),
+t as (
+  insert into "{schema}".task (tenant, job_id, no, label, handler, queue, priority, required, usable, state, deps_left, fence, spent,
+    max_attempts, base_ms, cap_ms, window_ms, deadline_ms)
+  select %(tenant)s, id, 0, 't', %(handler)s, %(queue)s, 0, true, false, 'open', 0, 0, 0, 5, 1000, 600000, 86400000, 600000 from r)
+insert into "{schema}".queue_entry (tenant, job_id, no, queue, priority, handler, ready_at, due_at, fence, spent, deadline_ms, revoked)
+select %(tenant)s, id, 0, %(queue)s, 0, %(handler)s, case when not %(later)s then clock_timestamp() - %(age)s * interval '1 s' end,
+  case when %(later)s then clock_timestamp() + interval '1 day' end, 0, 0, 600000, false from r
+"""
+
+
+def bulk(conninfo: str, jobs: int, *, handler: str = HANDLER, later: bool = False, age: float = 0) -> None:
+    """The rows of so many admitted jobs of one task, much faster than by admissions. age: seconds since they were ready."""
+    values = {
+        "first": next(_count) * 1_000_000,
+        "jobs": jobs,
+        "tenant": TENANT,
+        "owner": OWNER,
+        "handler": handler,
+        "queue": QUEUE,
+        "later": later,
+        "age": age,
+    }
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(_BULK.format(schema=SCHEMA).encode(), values)
 
 
 def fill(store: SyncRunner, jobs: int, *, handler: str = HANDLER, not_before_ms: int | None = None) -> None:

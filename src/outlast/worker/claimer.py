@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from outlast.domain.defaults import POLL_MAX, POLL_MIN
 from outlast.domain.errors import OutcomeUnknown, OutlastError
@@ -18,15 +18,32 @@ from outlast.worker.hold import Hold
 
 BATCH = 500
 WAKE_LIMIT = 1_000
+MAX_QUEUES = 200
+_FEW = 3  # up to so many queues are asked one by one
+_LOOK_EVERY = 1.0  # seconds between two looks for queues that nobody named
 _ORPHANS_AFTER = 2.0
 
 
 class Slots:
     """How many tasks of each queue may run here, and how many do; one workload cannot take them all."""
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
+    def __init__(self, limits: Mapping[str, int], *, others: int | None = None) -> None:
         self.limits = dict(limits)
         self.used = dict.fromkeys(limits, 0)
+        self._others = others
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether queues that nobody named are served as well."""
+        return self._others is not None
+
+    def learn(self, queues: Iterable[str]) -> bool:
+        """Serves these queues too, if any is served; whether one was new. A plan may name a queue that no task does."""
+        new = [queue for queue in queues if queue not in self.limits] if self._others is not None else []
+        for queue in new[: MAX_QUEUES - len(self.limits)]:
+            self.limits[queue] = self._others or 1
+            self.used[queue] = 0
+        return bool(new)
 
     def free(self, queue: str) -> int:
         """How many more of this queue may be claimed."""
@@ -66,6 +83,7 @@ class Claimer:
         self._wake = asyncio.Event()
         self._interval = POLL_MIN
         self._wake_due = 0.0
+        self._look_due = 0.0
         self._orphans: list[tuple[float, str, str]] = []  # (when, queue, holder) of claims whose commit was unknown
         self.stopping = False
         self.claiming = False  # a claim was sent, and is not answered yet
@@ -75,6 +93,12 @@ class Claimer:
         """There may be work: look now."""
         self._interval = POLL_MIN
         self._wake.set()
+
+    def hinted(self, queue: str) -> None:
+        """Word came, from whoever, that a queue has work."""
+        if queue != "*":
+            self._slots.learn([queue])
+        self.hint()
 
     def due_in(self, seconds: float) -> None:
         """Something falls due then."""
@@ -108,11 +132,22 @@ class Claimer:
             self._wake_due = time.monotonic() + (0.0 if woken.count == WAKE_LIMIT else next_in)
         await self._adopt_orphans()
         total = 0
-        for queue in self._slots.limits:
+        for queue in await self._queues(now):
             free = min(self._slots.free(queue), BATCH)
             if free > 0 and not self.stopping:
                 total += await self._claim(queue, free)
         return total
+
+    async def _queues(self, now: float) -> list[str]:
+        """The queues to claim from: those with a free slot, and of many only those in which something stands."""
+        free = [queue for queue in self._slots.limits if self._slots.free(queue) > 0]
+        look = self._slots.takes_any and now >= self._look_due
+        if not look and len(free) <= _FEW:
+            return free
+        ready = await self._store.run(claims.ready_queues())
+        self._look_due = now + _LOOK_EVERY
+        self._slots.learn(sorted(ready))
+        return [queue for queue in self._slots.limits if queue in ready and self._slots.free(queue) > 0]
 
     async def _claim(self, queue: str, limit: int) -> int:
         self._number += 1

@@ -30,6 +30,7 @@ from outlast.worker.threads import Threads
 
 _WATCH = 0.05
 _LAST_COMMITS = 0.5
+_LAST_WORD = 1.0
 _SHORTEST_LEASE = 0.1
 
 
@@ -43,7 +44,7 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a worker runs. `queues` None: every queue that the registered tasks name, with 8 slots each. Seconds."""
+    """How a worker runs. `queues` None: every queue in which there is work for it, with 8 slots each. Seconds."""
 
     queues: Mapping[str, int] | None = None
     lease: float | None = None
@@ -66,10 +67,11 @@ class Worker:
         self._store = store
         self._options = options
         self.lease = _lease(store, settings, options)
+        named = options.queues is not None
         queues = options.queues if options.queues is not None else dict.fromkeys(registry.queues(), SLOTS)
         if not queues or any(n < 1 for n in queues.values()):
             raise Invalid("A worker needs at least one queue, each with one slot or more: --queue NAME=SLOTS.")
-        self._slots = Slots(queues)
+        self._slots = Slots(queues, others=None if named else SLOTS)
         self._handlers = registry.handlers()
         self._settings = settings
         self._registry = registry
@@ -278,10 +280,11 @@ class Worker:
         return live or self._claimer.claiming or not self._committer.idle
 
     async def _hand_back(self, holds: list[Hold]) -> None:
-        # All at once: on SQLite they share a commit, and one that fails keeps no other back.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await asyncio.gather(*(self._store.run(claims.hand_back(hold.claimed.ref)) for hold in holds), return_exceptions=True)
+        if not holds:
+            return
+        with suppress(TimeoutError, OutlastError):
+            async with asyncio.timeout(_LAST_WORD):
+                await self._store.run(claims.hand_back([hold.claimed.ref for hold in holds]))
 
     # -- supervision ------------------------------------------------------------------------------------------
 
@@ -306,8 +309,8 @@ class Worker:
         self._from_thread(self._died, name, error)
 
     def _hinted(self, queue: str) -> None:
-        if queue in self._slots.limits or queue == "*":
-            self._from_thread(self._claimer.hint)
+        if queue in self._slots.limits or queue == "*" or self._slots.takes_any:
+            self._from_thread(self._claimer.hinted, queue)
 
     def _from_thread(self, call: Callable[..., object], *args: object) -> None:
         if self._loop is not None:

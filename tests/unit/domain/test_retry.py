@@ -194,7 +194,7 @@ class TestParseRetryAfter:
             b"120",
             [120],
             {},
-            object(),
+            pytest.param(object(), id="an object"),
             1j,
             Decimal(5),
             Fraction(5),

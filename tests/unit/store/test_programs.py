@@ -148,9 +148,10 @@ def test_renew_asks_in_key_order_and_answers_in_the_order_asked() -> None:
 
 @pytest.mark.parametrize(("rows", "verdict"), [([], Verdict.ACCEPTED), ([("worker_lost",)], Verdict.STALE)])
 def test_release_that_stands_so_already_is_mine_unless_it_was_the_sweeps(rows: Rows, verdict: Verdict) -> None:
-    for operation in (claims.snooze(REF, 5), claims.hand_back(REF)):
-        settled = play(operation, ("release", []), ("entry", [entry(holder=None)]), ("attempt_of", rows))
-        assert settled.verdict is verdict
+    script = (("release", []), ("entry", [entry(holder=None)]), ("attempt_of", rows))
+    assert play(claims.snooze(REF, 5), *script).verdict is verdict
+    (settled,) = play(claims.hand_back([REF]), ("hand_back", []), *script)
+    assert settled.verdict is verdict
 
 
 # -- the end of an attempt ------------------------------------------------------------------------------------

@@ -92,6 +92,21 @@ update {outlast.queue_entry} e set lease_until = least({now} + :lease_ms::bigint
 from l where e.ctid = l.place and e.fence = l.fence and e.holder = l.holder and e.lease_until > {now} and not e.revoked
 returning e.tenant, e.job_id::text, e.no, e.fence
 
+-- name: hand_back
+-- Several at once, when a worker drains: rows that another holds are skipped, and handed back one by one.
+with r as materialized (
+  select * from unnest(:tenants::text[], :ids::uuid[], :nos::bigint[], :fences::bigint[], :holders::text[])
+    as r(tenant, job_id, no, fence, holder)
+  order by tenant collate "C", job_id, no),
+l as materialized (
+  select x.place, r.fence, r.holder from r, lateral (
+    select e.ctid as place from {outlast.queue_entry} e
+    where e.tenant = r.tenant and e.job_id = r.job_id and e.no = r.no and e.fence = r.fence and e.holder = r.holder
+      and e.lease_until > {now} and not e.revoked for no key update skip locked) x)
+update {outlast.queue_entry} e set holder = null, lease_until = null, deadline_at = null, ready_at = {now}, due_at = null
+from l where e.ctid = l.place and e.fence = l.fence and e.holder = l.holder and e.lease_until > {now} and not e.revoked
+returning e.tenant, e.job_id::text, e.no, e.fence
+
 -- name: retry
 with e as (
   update {outlast.queue_entry} set holder = null, lease_until = null, deadline_at = null, spent = spent + 1,

@@ -42,6 +42,13 @@ def wake(limit: int) -> Program[Woken]:
     return Woken(0, (), int(due[0][0]) if due else None)
 
 
+@operation(Access.READ)
+def ready_queues() -> Program[frozenset[str]]:
+    """The queues in which something is runnable or held."""
+    rows = yield Statement("ready_queues", {})
+    return frozenset(str(row[0]) for row in rows)
+
+
 @operation(Access.STATEMENT, repeatable=False)
 def claim(queue: str, handlers: Sequence[str], limit: int, holder: str, lease_ms: int) -> Program[list[Claimed]]:
     """Claims up to `limit` runnable tasks of a queue whose handlers are known (T5). `holder` is new for each statement.
@@ -84,9 +91,18 @@ def snooze(ref: TaskRef, delay_ms: int) -> Program[Settled]:
 
 
 @operation(Access.STATEMENT)
-def hand_back(ref: TaskRef) -> Program[Settled]:
-    """Lets go of a task at once, for another worker; no attempt is used (T13)."""
-    return (yield from _release(ref, None))
+def hand_back(refs: Sequence[TaskRef]) -> Program[list[Settled]]:
+    """Lets go of tasks at once, for other workers; no attempt is used (T13)."""
+    held = sorted(refs, key=lambda r: (r.tenant, r.job_id, r.no))
+    rows = yield Statement("hand_back", _refs(held))
+    released_now = {(row[0], row[1], row[2], row[3]) for row in rows}
+    settled: list[Settled] = []
+    for ref in refs:
+        if (ref.tenant, ref.job_id, ref.no, ref.fence) in released_now:
+            settled.append(Settled(Verdict.ACCEPTED, opened=1))
+        else:
+            settled.append((yield from _release(ref, None)))
+    return settled
 
 
 def _release(ref: TaskRef, delay_ms: int | None) -> Program[Settled]:

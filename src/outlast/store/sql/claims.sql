@@ -80,3 +80,11 @@ from {outlast.queue_entry} where ready_at is not null group by queue, handler or
 
 -- name: queue_waiting
 select queue, handler, count(*) from {outlast.queue_entry} where ready_at is null group by queue, handler order by queue, handler
+
+-- name: ready_queues
+-- The queues in which something is runnable or held: one probe of the claim index each, however much waits in them.
+with recursive q(name) as (
+  select min(queue) from {outlast.queue_entry} where ready_at is not null
+  union all
+  select (select min(queue) from {outlast.queue_entry} where ready_at is not null and queue > q.name) from q where q.name is not null)
+select name from q where name is not null

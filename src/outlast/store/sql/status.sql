@@ -5,21 +5,22 @@
 where j.tenant = :tenant and j.id = :job_id and j.owner = coalesce({textarg:owner}, j.owner)
 
 -- name: job_list
--- One page, newest first, from a cursor on.
+-- One page, newest first, from a cursor on. A filter that is not wanted is `null is null`, which the planner drops; a coalesce it
+-- keeps, expects next to no rows, and then reads and sorts all jobs.
 {job_select}
 where j.tenant = :tenant and j.owner = :owner and j.id < {uuid:before}
   and (not :active or j.state in ('open', 'needs_attention'))
-  and j.state = coalesce({textarg:state}, j.state)
-  and j.kind = coalesce({textarg:kind}, j.kind)
+  and ({textarg:state} is null or j.state = {textarg:state})
+  and ({textarg:kind} is null or j.kind = {textarg:kind})
 order by j.id desc limit :limit
 
 -- name: job_list_all
 -- The operator's, over all owners of a tenant, or of all tenants.
 {job_select}
-where j.id < {uuid:before} and j.tenant = coalesce({textarg:tenant}, j.tenant)
+where j.id < {uuid:before} and ({textarg:tenant} is null or j.tenant = {textarg:tenant})
   and (not :active or j.state in ('open', 'needs_attention'))
-  and j.state = coalesce({textarg:state}, j.state)
-  and j.kind = coalesce({textarg:kind}, j.kind)
+  and ({textarg:state} is null or j.state = {textarg:state})
+  and ({textarg:kind} is null or j.kind = {textarg:kind})
 order by j.id desc limit :limit
 
 -- name: job_owner

@@ -30,14 +30,8 @@ _RESULT = {
     "tenants": "tenant", "ids": "job_id", "nos": "no", "fences": "fence", "holders": "holder", "workers": "worker", "bodies": "body",
     "refs": "ref",
 }  # fmt: skip
-_RENEWAL = {
-    "tenants": "tenant",
-    "ids": "job_id",
-    "nos": "no",
-    "fences": "fence",
-    "holders": "holder",
-    "progress": "progress",
-}
+_HELD = {"tenants": "tenant", "ids": "job_id", "nos": "no", "fences": "fence", "holders": "holder"}
+_RENEWAL = {**_HELD, "progress": "progress"}
 
 
 def _rows(params: Mapping[str, Any], columns: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -88,6 +82,15 @@ def renew(params: Mapping[str, Any]) -> Program[Rows]:
     for row in _rows(params, _RENEWAL):
         renewed.extend((yield Statement("renew_one", {**row, "lease_ms": params["lease_ms"]})))
     return renewed
+
+
+def hand_back(params: Mapping[str, Any]) -> Program[Rows]:
+    """Lets go row by row."""
+    released: list[tuple[Any, ...]] = []
+    for row in _rows(params, _HELD):
+        gone = yield Statement("release", {**row, "consumed": 0, "delay_ms": None, "code": None})
+        released.extend((row["tenant"], row["job_id"], row["no"], row["fence"]) for _ in gone)
+    return released
 
 
 def finish(params: Mapping[str, Any]) -> Program[Rows]:
@@ -149,6 +152,7 @@ SUBPROGRAMS: SubPrograms = {
     "admit": admit,
     "claim": claim,
     "renew": renew,
+    "hand_back": hand_back,
     "finish": finish,
     "retry": retry,
     "retry_lost": retry_lost,

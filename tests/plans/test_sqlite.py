@@ -1,0 +1,71 @@
+"""SQLite reads by the same indexes; it has no statistics to be misled by, and must have none to be right."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outlast.domain.access import Scope
+from outlast.domain.work import Filter
+from outlast.store.program import Statement
+from outlast.store.programs import claims, status, sweep
+from outlast.store.sqlite import migrating
+from outlast.store.sqlite.dialect import statements
+from plans.filling import HANDLER, OWNER, QUEUE, TENANT
+from plans.reading import first
+
+JOB = "019a0000-0000-7000-8000-000000000001"
+PLACE = {"tenant": TENANT, "job_id": JOB, "no": 0}
+HELD = {**PLACE, "fence": 1, "holder": "w:1"}
+
+EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
+    "claim_candidates": ({"queue": QUEUE, "handlers": json.dumps([HANDLER]), "limit": 20}, "outlast_entry_claim"),
+    "wake": (first(claims.wake(100)).params, "outlast_entry_due"),
+    "next_due": ({}, "outlast_entry_due"),
+    "claim_one": ({**PLACE, "holder": "w:1", "lease_ms": 1}, "PRIMARY KEY"),
+    "renew_one": ({**HELD, "lease_ms": 1, "progress": None}, "PRIMARY KEY"),
+    "end_entry": (HELD, "PRIMARY KEY"),
+    "entry": (PLACE, "PRIMARY KEY"),
+    "ended_leases": (first(sweep.ended_leases(None, 100)).params, "PRIMARY KEY"),
+    "windows_over": (first(sweep.windows_over(None, 100)).params, ""),
+    "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)).params, "outlast_job_owner"),
+    "job_view": (first(status.job(Scope(TENANT, OWNER), JOB)).params, "PRIMARY KEY"),
+    "task_list": ({"tenant": TENANT, "job_id": JOB}, "PRIMARY KEY"),
+}
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path: Path = tmp_path_factory.mktemp("plans") / "jobs.db"
+    migrating.apply(str(path))
+    with sqlite3.connect(path) as one:
+        yield one
+    one.close()
+
+
+def _plan(connection: sqlite3.Connection, statement: Statement, *, top: bool = False) -> list[str]:
+    rows = connection.execute(f"explain query plan {statements()[statement.name]}", statement.params)
+    return [str(row[3]) for row in rows if not top or row[1] == 0]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
+    params, index = EXPECTED[name]
+
+    plan = _plan(connection, Statement(name, params))
+
+    assert any(index in line for line in plan), plan
+    whole = [line for line in plan if line.startswith("SCAN") and "INDEX" not in line and "json_each" not in line]
+    assert not whole, plan
+
+
+@pytest.mark.parametrize("name", ["claim_candidates", "job_list"])
+def test_the_order_comes_from_the_index(connection: sqlite3.Connection, name: str) -> None:
+    plan = _plan(connection, Statement(name, EXPECTED[name][0]), top=True)
+
+    assert not [line for line in plan if "USE TEMP B-TREE" in line], plan

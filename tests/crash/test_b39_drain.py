@@ -131,7 +131,7 @@ def test_sigterm_around_a_claim_ends_the_process_in_order(stage: Stage) -> None:
 
 
 def test_within_the_grace_period_work_ends_and_over_it_is_handed_back(stage: Stage) -> None:
-    worker = stage.worker(lease=5, grace=2)
+    worker = stage.worker(lease=5, grace=2, queues={"default": 8})
     short = stage.submit({"label": "A", "seconds": 0.8})
     long = [stage.submit({"label": "A", "seconds": 20, "sync": sync, "ignore_cancel": ignore}) for sync, ignore in _KINDS]
     waiting = stage.submit({"label": "A", "queue": "later"})
@@ -148,7 +148,7 @@ def test_within_the_grace_period_work_ends_and_over_it_is_handed_back(stage: Sta
     unspent(stage)
     assert stage.job(short).state == "completed"
     assert not stage.starts(after), "no claim after the signal"
-    second = stage.worker(lease=5)
+    second = stage.worker(lease=5, queues={"default": 8})
     for job in long:
         stage.started(job, 2)
         assert [(line["fence"], line["attempt"]) for line in stage.starts(job)] == [(1, 1), (2, 1)]

@@ -91,14 +91,15 @@ JOB_SELECT = """
 select j.tenant, {str:j.id}, j.owner, j.kind, j.schema_version, j.label, j.state, j.outcome, j.version, {ms:j.usable_at}, j.usable_ref,
   j.total, j.open, j.attention, {ms:j.accepted_at}, {ms:j.finished_at}, j.cancelled_by, {str:j.rerun_of}, j.correlation_id,
   case when j.state = 'open' and exists (select 1 from {outlast.queue_entry} e
-    where e.tenant = j.tenant and e.job_id = j.id and e.holder is not null) then 1 else 0 end,
+    where e.tenant = j.tenant and e.job_id = j.id and e.holder is not null limit 1 offset 0) then 1 else 0 end,
   case when j.state = 'open' and exists (select 1 from {outlast.queue_entry} e
-    where e.tenant = j.tenant and e.job_id = j.id and e.holder is null and e.spent > 0) then 1 else 0 end,
+    where e.tenant = j.tenant and e.job_id = j.id and e.holder is null and e.spent > 0 limit 1 offset 0) then 1 else 0 end,
   case when j.state = 'open' and (j.open < j.total
-    or exists (select 1 from {outlast.queue_entry} e where e.tenant = j.tenant and e.job_id = j.id and e.fence > 0)
-    or exists (select 1 from {outlast.task} t where t.tenant = j.tenant and t.job_id = j.id and t.fence > 0)) then 1 else 0 end,
+    or exists (select 1 from {outlast.queue_entry} e where e.tenant = j.tenant and e.job_id = j.id and e.fence > 0 limit 1 offset 0)
+    or exists (select 1 from {outlast.task} t where t.tenant = j.tenant and t.job_id = j.id and t.fence > 0 limit 1 offset 0))
+    then 1 else 0 end,
   case when j.state = 'cancelled' and exists (select 1 from {outlast.queue_entry} e
-    where e.tenant = j.tenant and e.job_id = j.id and e.revoked) then 1 else 0 end,
+    where e.tenant = j.tenant and e.job_id = j.id and e.revoked limit 1 offset 0) then 1 else 0 end,
   case when j.state in ('open', 'needs_attention') then (select t.label from {outlast.task} t
     where t.tenant = j.tenant and t.job_id = j.id and t.state in ('open', 'needs_attention') order by t.no limit 1) end,
   a.id, (select t.label from {outlast.task} t where t.tenant = a.tenant and t.job_id = a.job_id and t.no = a.no),
@@ -108,4 +109,7 @@ left join {outlast.attention} a on j.attention > 0 and a.tenant = j.tenant and a
   select o.id from {outlast.attention} o where o.tenant = j.tenant and o.job_id = j.id and o.resolved_at is null
   order by o.raised_at, o.no limit 1)
 """
-"""What a job is shown from, for one job and for lists alike."""
+"""What a job is shown from, for one job and for lists alike.
+
+The `offset 0` keeps PostgreSQL from answering `exists` for a page of jobs by a hash of all entries and tasks that there are.
+"""

@@ -52,7 +52,7 @@ with r as (
 j as (
   insert into "{schema}".job (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention,
     problems, usable_marked, accepted_at, effect_root, correlation_id)
-  select %(tenant)s, id, %(owner)s, 'k', 1, 'k', 'open', 1, 1, 1, 1, 0, 0, false, clock_timestamp(), id, 'c' from r),
+  select %(tenant)s, id, case when n %% 20 = 0 then %(owner)s else 'owner ' || n %% 20 end, 'k', 1, 'k', 'open', 1, 1, 1, 1, 0, 0, false, clock_timestamp(), id, 'c' from r),
 i as (insert into "{schema}".job_input (tenant, job_id, input, caller) select %(tenant)s, id, '{{}}', '{{}}' from r),
 t as (
   insert into "{schema}".task (tenant, job_id, no, label, handler, queue, priority, required, usable, state, deps_left, fence, spent,
@@ -65,7 +65,7 @@ select %(tenant)s, id, 0, %(queue)s, 0, %(handler)s, case when not %(later)s the
 
 
 def bulk(conninfo: str, jobs: int, *, handler: str = HANDLER, later: bool = False, age: float = 0) -> None:
-    """The rows of so many admitted jobs of one task, much faster than by admissions. age: seconds since they were ready."""
+    """The rows of so many admitted jobs of one task, of twenty owners, much faster than by admissions. age: seconds since ready."""
     values = {
         "first": next(_count) * 1_000_000,
         "jobs": jobs,

@@ -65,5 +65,5 @@ def test_what_makes_no_book_is_refused_before_anything_is_written(tmp_path: Path
     with pytest.raises(ValueError, match="neither a PNG nor a JPEG"):
         write_epub(chapters, tmp_path / "book.epub", b"GIF89a")
     with pytest.raises(ValueError, match="time zone"):
-        write_epub(chapters, tmp_path / "book.epub", modified=datetime(2024, 1, 1))
+        write_epub(chapters, tmp_path / "book.epub", modified=datetime(2024, 1, 1))  # noqa: DTZ001 - a naive time is what is refused
     assert not list(tmp_path.iterdir())

@@ -52,7 +52,8 @@ with r as (
 j as (
   insert into "{schema}".job (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention,
     problems, usable_marked, accepted_at, effect_root, correlation_id)
-  select %(tenant)s, id, case when n %% 20 = 0 then %(owner)s else 'owner ' || n %% 20 end, 'k', 1, 'k', 'open', 1, 1, 1, 1, 0, 0, false, clock_timestamp(), id, 'c' from r),
+  select %(tenant)s, id, case when n %% 20 = 0 then %(owner)s else 'owner ' || n %% 20 end,
+    'k', 1, 'k', 'open', 1, 1, 1, 1, 0, 0, false, clock_timestamp(), id, 'c' from r),
 i as (insert into "{schema}".job_input (tenant, job_id, input, caller) select %(tenant)s, id, '{{}}', '{{}}' from r),
 t as (
   insert into "{schema}".task (tenant, job_id, no, label, handler, queue, priority, required, usable, state, deps_left, fence, spent,

@@ -15,6 +15,7 @@ from outlast.domain.work import LostLease, OpenWindow, Swept
 from outlast.observe.events import BadRow, StoreTrouble
 from outlast.observe.events import Swept as SweptEvent
 from outlast.observe.hub import emit
+from outlast.store.drive import BadData
 from outlast.store.programs import sweep
 from outlast.store.protocol import Store
 from outlast.worker.committer import Windows
@@ -99,9 +100,9 @@ class Sweeper:
     async def _isolated(self, report: SweepReport, job_id: str, no: str, run: Callable[[], Awaitable[Swept]]) -> None:
         try:
             outcome = await run()
-        except OutlastError:
-            raise  # the store is in trouble, not the row
         except Exception as error:
+            if isinstance(error, OutlastError) and not isinstance(error, BadData):
+                raise  # the store is in trouble, not the row
             report.bad += 1
             emit(BadRow("sweep", job_id, type(error).__name__))
             return

@@ -147,8 +147,7 @@ class _Decorator:
         if _count(fn) not in (_WITH_INPUT, _WITH_ITEM):
             raise Invalid(f"A task takes the context and the job's input, and for plan.each the item as third ({_where(fn)}).")
         wanted = Context if inspect.iscoroutinefunction(fn) else SyncContext
-        first = said.parameter(0)
-        if first is not MISSING and first is not wanted:
+        if _first(said) not in (MISSING, wanted):
             raise Invalid(f"The first parameter of {_where(fn)} must be a {wanted.__name__}: async def takes Context, def SyncContext.")
         input_type = _annotation(fn, said, 1, "input")
         check_hint(said.returns, what=f"result of {_where(fn)}")
@@ -166,6 +165,14 @@ class _Decorator:
             )
         self._registry.add_task(task)
         return task
+
+
+def _first(said: Hints) -> object:
+    """The type of the context, where it can be told: a host may import it for type checkers only."""
+    try:
+        return said.parameter(0)
+    except Invalid:
+        return MISSING
 
 
 def _annotation(fn: Callable[..., Any], said: Hints, place: int, what: str) -> object:

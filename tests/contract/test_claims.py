@@ -132,6 +132,15 @@ def test_t5_an_unknown_claim_of_a_cancelled_job_is_not_run(h: Harness) -> None:
     assert h.run(claims.claimed_by("default", claimed.ref.holder)) == []
 
 
+def test_t5_queues_with_something_to_run_or_running_are_named(h: Harness) -> None:
+    assert h.run(claims.ready_queues()) == frozenset()
+    h.admit(a("one", queue="held"))
+    h.take(queue="held")
+    h.admit(a("one", queue="ready"), a("two", queue="blocked", after="one"))
+    h.admit(a("one", queue="later"), due_in=5)
+    assert h.run(claims.ready_queues()) == {"held", "ready"}
+
+
 def test_t4_wakes_at_the_very_instant_and_not_before(h: Harness) -> None:
     job = h.admit(a("one", queue="print"), due_in=1_000)
     h.advance(999)

@@ -270,7 +270,9 @@ def test_t3_an_optional_child_of_two_parents_is_skipped_when_one_of_them_fails(h
     held = h.take_all()
     h.fail(held["extra"])
     assert h.shows(job)["both"] == "skipped"
+    skipped = h.task_row(job, "both")
     h.finish(held["main"])
+    assert h.task_row(job, "both") == skipped, "nothing moves what has ended"
     assert (h.view(job).state, h.job_row(job)["problems"]) == ("completed", 2)
 
 

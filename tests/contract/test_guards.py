@@ -166,6 +166,25 @@ def test_guard_of_a_question_lets_one_decision_through(h: Harness) -> None:
     assert not written(h, "reopen_task", params)
 
 
+def test_guard_of_an_edge_lets_each_end_through_where_it_belongs(h: Harness) -> None:
+    """A hard edge is satisfied by a completion only, and nothing but optional work behind a hard edge is ever skipped."""
+    h.exempt = "one statement of a program is not the whole of it"
+    job = h.admit(a("one"), a("hard", after="one"), a("more", optional=True, after="one"), a("aside", optional=True))
+    place = {"tenant": "acme", "job_id": job, "no": 0}
+    before = h.snapshot()
+    assert not written(h, "satisfy_children", {**place, "hard_too": False})
+    assert not written(h, "satisfy_children", {**place, "no": 3, "hard_too": True})
+    assert h.snapshot() == before
+    h.sql("update {outlast.edge} set soft = true where child = 2")
+    assert not written(h, "skip_children", place)
+    h.sql("update {outlast.edge} set soft = false where child = 2")
+    assert written(h, "skip_children", place)
+    assert h.shows(job) == {"one": "queued", "hard": "blocked", "more": "skipped", "aside": "queued"}
+    h.sql("update {outlast.edge} set soft = true where child = 1")
+    assert written(h, "satisfy_children", {**place, "hard_too": False})
+    assert [h.task_row(job, label)["deps_left"] for label in ("hard", "more")] == [0, 1]
+
+
 def test_guard_of_a_cancel_leaves_what_is_held(h: Harness) -> None:
     h.exempt = "one statement of a program is not the whole of it"
     job = h.admit(a("one"), a("two"), a("three"))

@@ -107,6 +107,7 @@ class Runner:
                 hint=task.returns,
                 code="result_invalid",
             )
+            decode(body, task.returns, what="result")  # what a child would fail to read is refused here
         except BaseException as error:  # reading the value runs the handler's own code too
             return self._failed(hold, "result_invalid", "The task's result cannot be stored.", error, permanent=True)
         return Finished(hold.claimed.ref, self._worker, body, state.resource)

@@ -62,6 +62,7 @@ def recall_step(state: AttemptState, name: str, fn: Callable[..., Any]) -> Recal
     if name in state.seen:
         raise Invalid(f"The step {name!r} ran in this attempt already; give each its own name.")
     state.seen.add(name)
+    made_as = hints(fn).returns  # before the work, for one that cannot be read would be found after it
     ref = state.hold.claimed.ref
     if ref.fence == 1:
         return False, None  # nobody ran before: nothing to read
@@ -72,7 +73,7 @@ def recall_step(state: AttemptState, name: str, fn: Callable[..., Any]) -> Recal
     if name not in stored:
         return False, None
     body = yield steps.step_body(ref, name)
-    return True, decode(body, hints(fn).returns)
+    return True, decode(body, made_as)
 
 
 def store_made(state: AttemptState, name: str, fn: Callable[..., Any], made: object) -> Recall[Any]:
@@ -86,13 +87,22 @@ def store_made(state: AttemptState, name: str, fn: Callable[..., Any], made: obj
         hint=made_as,
         code="result_invalid",
     )
+    value = _read_back(body, made_as)
     state.hold.check()
     verdict, stored = yield steps.store_step(state.hold.claimed.ref, name, body)
     if verdict is not Verdict.ACCEPTED:
         reason = _REASONS.get(verdict, "replaced")
         state.hold.lose(reason)
         raise Stopped(reason)
-    return decode(stored, made_as)
+    return value if stored == body else decode(stored, made_as)
+
+
+def _read_back(body: str, made_as: object) -> object:
+    """The value as a replacement will get it; refused now, before it is stored, if it is not what the annotation says."""
+    try:
+        return decode(body, made_as, what="step's output")
+    except Invalid as error:
+        raise Invalid(error.message, code="result_invalid", pointers=error.pointers) from error
 
 
 def output(state: AttemptState, task: AnyTask[Any], label: str | None, default: tuple[Any, ...]) -> Recall[Any]:

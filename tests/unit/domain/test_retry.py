@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from outlast.domain.errors import Invalid
 from outlast.domain.retry import MAX_SECONDS, GiveUp, RetryIn, RetryPolicy, decide, delay_ms, parse_retry_after
 
-unhurried = settings(deadline=None, max_examples=150)
+unhurried = settings(deadline=None, max_examples=100)
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp()) * 1000

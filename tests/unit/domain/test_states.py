@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from outlast.domain.states import (
@@ -189,6 +189,7 @@ tasks = st.lists(st.tuples(states, st.booleans()), max_size=20)
 counters = st.builds(Counters, *[st.integers(-(2**60), 2**60)] * 5)
 
 
+@settings(deadline=None)
 @given(states, states, st.booleans())
 def test_a_change_is_the_difference_of_the_indicators(old: StoredTask, new: StoredTask, required: bool) -> None:
     assert indicators(old, required=required) + change(old, new, required=required) == indicators(new, required=required)
@@ -196,18 +197,21 @@ def test_a_change_is_the_difference_of_the_indicators(old: StoredTask, new: Stor
     assert change(old, new, required=required).total == 0
 
 
+@settings(deadline=None)
 @given(states, states, states, st.booleans())
 def test_changes_add_up_along_a_path(first: StoredTask, second: StoredTask, third: StoredTask, required: bool) -> None:
     path = change(first, second, required=required) + change(second, third, required=required)
     assert path == change(first, third, required=required)
 
 
+@settings(deadline=None)
 @given(tasks, tasks)
 def test_a_count_is_the_sum_of_its_parts(one: list[Any], other: list[Any]) -> None:
     assert count(one) + count(other) == count(one + other) == count(other + one)
     assert count([]) == Counters(0, 0, 0, 0, 0)
 
 
+@settings(deadline=None)
 @given(counters, counters, counters)
 def test_counters_add_and_subtract(a: Counters, b: Counters, c: Counters) -> None:
     assert a + b == b + a
@@ -221,6 +225,7 @@ def test_counters_add_to_nothing_else() -> None:
         Counters() + (1, 2, 3, 4, 5)  # noqa: RUF005 - that it is no concatenation is what this is about
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.data())
 def test_counters_kept_by_changes_equal_a_recount_over_any_history(required: list[bool], data: st.DataObject) -> None:
     """Tasks move by the rows of the table; the counters that are only ever changed by differences stay those of a count."""

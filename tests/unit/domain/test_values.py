@@ -30,7 +30,7 @@ from outlast.domain.values import MISSING, Hints, check_hint, decode, encode, hi
 LIMIT = 1_000_000
 SECRET = "hunter2"
 T = TypeVar("T")
-unhurried = settings(deadline=None, max_examples=30)
+unhurried = settings(deadline=None, max_examples=20)
 
 
 class Color(enum.Enum):
@@ -774,6 +774,11 @@ class TestHints:
         assert said.returns == returns
         assert said.annotated == (returns is not MISSING)
         assert said.completion is False
+
+    @pytest.mark.parametrize("fn", [handler, functools.partial(handler, None), wrapped])
+    def test_names_the_function_and_no_wrapper_of_it(self, fn: Callable[..., Any]) -> None:
+        assert hints(fn).name == f"{__name__}.handler"
+        assert hints(Service()).name == f"{__name__}.Service"
 
     def test_none_is_an_annotation(self) -> None:
         def nothing() -> None:

@@ -129,4 +129,4 @@ async def test_a_notification_carries_the_queue_and_nothing_else(database: Calla
 def test_a_label_past_its_length_is_refused_and_nothing_written(database: Callable[[], str]) -> None:
     jobs = Outlast(database())
     with pytest.raises(Invalid):
-        jobs.kind("labelled", label="\N{ROCKET}" * 3_000)
+        jobs.kind("labelled", label="\N{ROCKET}" * 3_000)(lambda plan, order: None)

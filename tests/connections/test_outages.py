@@ -65,9 +65,9 @@ async def test_work_goes_on_when_the_server_is_back(small: PostgresServer, url: 
         await asyncio.sleep(1)
         load.stop()
         await running
-        for id in load.acknowledged.values():
-            assert (await jobs.wait(id, principal=WHO, timeout=60)).state == "completed"
-    stored = {id for (id,) in ask(url, "select id::text from outlast.job")}
+        for job_id in load.acknowledged.values():
+            assert (await jobs.wait(job_id, principal=WHO, timeout=60)).state == "completed"
+    stored = {row[0] for row in ask(url, "select id::text from outlast.job")}
     await jobs.close()
 
     print(f"work again after {took:.1f} s; {troubled} lines of trouble in 5 s; {len(load.acknowledged)} orders")

@@ -35,8 +35,8 @@ async def test_what_was_acknowledged_exists_and_completes_once(database: Callabl
             await asyncio.sleep(0.025)
         load.stop()
         await running
-        for id in load.acknowledged.values():
-            view = await jobs.wait(id, principal=WHO, timeout=60)
+        for job_id in load.acknowledged.values():
+            view = await jobs.wait(job_id, principal=WHO, timeout=60)
             assert view.state == "completed", view
     stored = ask(url, "select id::text from outlast.job")
     await jobs.close()
@@ -44,7 +44,7 @@ async def test_what_was_acknowledged_exists_and_completes_once(database: Callabl
     print(f"{ended} sessions ended, {len(load.acknowledged)} orders acknowledged, {load.refused} calls refused")
     assert ended > 20
     assert len(load.acknowledged) > 20
-    assert {id for (id,) in stored} >= set(load.acknowledged.values())
+    assert {row[0] for row in stored} >= set(load.acknowledged.values())
     assert len(set(load.acknowledged.values())) == len(load.acknowledged)
     assert completed(url) == len(stored)
     check(url, settled=True)

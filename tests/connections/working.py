@@ -62,9 +62,10 @@ class Load:
             number, self._next = self._next, self._next + 1
             while True:
                 try:
-                    handle = await self.jobs.submit(self.ship, Order(number), owner=WHO, key=f"order {number}")
+                    handle = await self.jobs.submit(self.ship, Order(number), owner=WHO, key=f"order-{number}")
                 except OutlastError as error:
-                    assert error.retryable, error
+                    if not error.retryable:
+                        raise
                     self.refused += 1
                     if not self._going:
                         break

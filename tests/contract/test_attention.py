@@ -51,6 +51,7 @@ def test_t11_an_optional_task_may_ask_too(h: Harness) -> None:
 def test_t11_to_skip_is_offered_for_optional_work_only(h: Harness) -> None:
     job = asked(h)
     assert h.rows("attention", job)[0]["actions"] == "retry answer dismiss"
+    h.sql("update {outlast.attention} set actions = 'skip dismiss'")
     before = h.snapshot()
     assert h.act(job, "skip") is Control.NOT_OFFERED
     assert h.snapshot() == before

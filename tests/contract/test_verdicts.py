@@ -84,6 +84,12 @@ def taken_under_another_fence(h: Harness, job: str, claimed: Claimed) -> None:
     h.sql("update {outlast.queue_entry} set fence = fence + 1 where job_id = {uuid:job}", job=job)
 
 
+def revoked_by_hand(h: Harness, job: str, claimed: Claimed) -> None:
+    """As a cancel leaves it; but its job is still open, so that the entry's own guard is all there is."""
+    h.exempt = "only a part of a cancel is done by hand"
+    h.sql("update {outlast.queue_entry} set revoked = true where job_id = {uuid:job}", job=job)
+
+
 def gone(h: Harness, job: str, claimed: Claimed) -> None:
     h.exempt = "a part of the job is deleted by hand, as a purge will"
     for table in h.backend.tables():
@@ -101,6 +107,7 @@ SITUATIONS: dict[Callable[[Harness, str, Claimed], None], Verdict] = {
     replaced: STALE,
     replaced_and_finished: STALE,
     replaced_and_failed: STALE,
+    revoked_by_hand: CANCELLED,
     taken_by_another_holder: STALE,
     taken_under_another_fence: STALE,
     gone: STALE,

@@ -7,7 +7,7 @@ tokens of the dialect; `{ms:expr}` is a token with arguments, which stand betwee
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import TypeAlias
 
@@ -67,14 +67,10 @@ def read(package: str, folder: str) -> dict[str, str]:
     return found
 
 
-def load(
-    overrides: Mapping[str, str], tokens: Mapping[str, Token], table: Callable[[str], str], drop: Iterable[str] = ()
-) -> dict[str, str]:
+def load(overrides: Mapping[str, str], tokens: Mapping[str, Token], table: Callable[[str], str]) -> dict[str, str]:
     """The dialect's statements by name: the shared ones, with the overrides in place of those of the same name."""
     shared = read("outlast.store", "sql")
     merged = {**shared, **overrides}
-    for name in drop:
-        merged.pop(name, None)
     return {name: expand(body, tokens, table) for name, body in merged.items()}
 
 

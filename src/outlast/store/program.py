@@ -80,9 +80,3 @@ def row_of(statement: Statement, row: Callable[..., R]) -> Program[R | None]:
     """The statement's one row, or None where there is none."""
     rows = yield statement
     return row(*rows[0]) if rows else None
-
-
-def done(statement: Statement) -> Program[int]:
-    """Runs a writing statement; the number of rows it returned."""
-    rows = yield statement
-    return len(rows)

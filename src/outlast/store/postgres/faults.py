@@ -19,6 +19,8 @@ _BY_CLASS = {
 _BY_STATE = {
     "0A000": Fault.CONFLICT,  # cached plan must not change result type: a migration passed by
     "25006": Fault.READ_ONLY,
+    "25P03": Fault.LOST,  # the server ends sessions that idle (in a transaction), or transactions that last: an operator's limits
+    "25P04": Fault.LOST,
     "3D000": Fault.REFUSED,
     "3F000": Fault.SCHEMA,
     "42501": Fault.READ_ONLY,
@@ -30,6 +32,7 @@ _BY_STATE = {
     "57P01": Fault.LOST,
     "57P02": Fault.LOST,
     "57P03": Fault.LOST,
+    "57P05": Fault.LOST,
     "58030": Fault.FULL,
 }
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from servers.postgres import PostgresServer, available_servers
-
-# The suite certifies what users have without the extra; tests/sqlite runs the newer build in processes of its own.
-os.environ.setdefault("OUTLAST_SQLITE_DRIVER", "sqlite3")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -121,3 +121,21 @@ def test_half_a_migration_is_none(url: str, monkeypatch: pytest.MonkeyPatch) -> 
     stores.migrate(url)
     assert stores.pending(url) == ()
     assert {"job", "task", "queue_entry"} <= tables(url)
+
+
+def test_a_role_without_rights_is_told_so(empty: Callable[[str], str]) -> None:
+    url = empty("postgresql")
+    name = url.rpartition("/")[2]
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(f"drop role if exists limited_{name}".encode())
+        server.execute(f"create role limited_{name} login".encode())
+        server.execute(f"revoke create on database {name} from public".encode())
+    limited = url.replace("outlast@", f"limited_{name}@")
+    with pytest.raises(StoreUnavailable, match="role lacks rights"):
+        stores.migrate(limited)
+    assert tables(url) == set()
+    stores.migrate(url)
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(f"grant usage on schema outlast to limited_{name}".encode())
+        server.execute(f"grant select on all tables in schema outlast to limited_{name}".encode())
+    assert stores.migrate(limited) == (), "what lacks nothing is only read"

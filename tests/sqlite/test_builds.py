@@ -48,6 +48,14 @@ def test_an_unknown_driver_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         builds.linked.__wrapped__()
 
 
+def test_a_newer_build_is_never_chosen_by_being_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two SQLite libraries in one process cancel each other's locks: who asks for the second one has read of it."""
+    monkeypatch.delenv(builds.DRIVER_VARIABLE, raising=False)
+    assert builds.linked.__wrapped__().driver == "sqlite3"
+    monkeypatch.setenv(builds.DRIVER_VARIABLE, "apsw")
+    assert builds.linked.__wrapped__().driver == "apsw"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("driver", "journal"), [("sqlite3", "delete"), ("apsw", "wal")])
 def test_a_whole_job_on_each_driver(tmp_path: Path, driver: str, journal: str) -> None:

@@ -11,7 +11,7 @@ from outlast.store.sqlite.build import OLDEST, linked
 _MAGIC = b"SQLite format 3\x00"
 _WRITE_VERSION = 18  # in the header: 1 for a rollback journal, 2 for the write-ahead log
 _HEADER = 100
-_BETTER = "pip install 'outlast[apsw]' brings a build whose faster write-ahead log is safe."
+_BETTER = "docs/sqlite.md says how to get a build whose faster write-ahead log is safe."
 
 
 def checks_of(path: str) -> list[Check]:

@@ -51,7 +51,10 @@ def work(app: Outlast, options: Options) -> NoReturn:
             say(f"worker {worker_id} ready")
 
     subscribe(_limit())
-    code = loop.run_until_complete(_run(worker, store, ready))
+    try:
+        code = loop.run_until_complete(_run(worker, store, ready))
+    except asyncio.CancelledError:
+        code = Exit.DEFECT
     if code in _WHY:
         note(f"error: {_WHY[code]}")
     leave(code)

@@ -10,6 +10,8 @@ from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import AttentionRow, JobRow, RecoveryRows, TaskRow
 
+_LAST = 253_402_300_799_000  # the end of the year 9999: no datetime is later
+
 
 def url(base_url: str, job_id: str) -> str:
     """Where the HTTP API shows a job."""
@@ -22,7 +24,7 @@ def moment(ms: int) -> datetime: ...
 def moment(ms: int | None) -> datetime | None: ...
 def moment(ms: int | None) -> datetime | None:
     """An aware datetime in UTC."""
-    return None if ms is None else datetime.fromtimestamp(ms / 1000, tz=UTC)
+    return None if ms is None else datetime.fromtimestamp(min(ms, _LAST) / 1000, tz=UTC)
 
 
 def job(base_url: str, registry: Registry, row: JobRow) -> JobView:

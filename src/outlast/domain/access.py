@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from outlast.domain.errors import Invalid
 from outlast.domain.model import Principal
 
 OPERATOR = "operator"
@@ -27,6 +28,8 @@ class Scope:
 
 def scope_of(principal: Principal, deed: Deed) -> Scope:
     """The rows on which the principal may do this; an operator may not see payloads nor decide for the owner."""
+    if not isinstance(principal, Principal):
+        raise Invalid("principal= takes a Principal: who is calling.")
     if OPERATOR in principal.roles and deed in _OPERATORS_MAY:
         return Scope(principal.tenant, None)
     return Scope(principal.tenant, principal.subject)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +23,8 @@ REPLAY_HORIZON: Final = 2_592_000.0
 MAX_INPUT: Final = 262_144
 MAX_OUTPUT: Final = 1_048_576
 MAX_TASKS: Final = 1_000
+MAX_EDGES: Final = 10_000
+LONGEST: Final = 315_360_000  # ten years: no duration is longer
 QUEUE: Final = "default"
 PRIORITY: Final = 0
 SLOTS: Final = 8
@@ -57,5 +58,5 @@ class Settings:
             value: float | None = getattr(self, name)
             if value is None and name == "lease":
                 continue
-            if value is None or not math.isfinite(value) or value <= 0:
-                raise Invalid(f"The setting {name} must be a finite number above 0; it is {value!r}.")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
+                raise Invalid(f"The setting {name} must be a number above 0 and at most {LONGEST} (ten years, in seconds).")

@@ -13,12 +13,12 @@ BaseException
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
 from outlast.domain.errors import Invalid
 from outlast.domain.payload import check_code
+from outlast.domain.retry import MAX_SECONDS
 
 StopReason = Literal["cancelled", "replaced", "deadline", "drained"]
 
@@ -68,8 +68,8 @@ class Snooze(Exception):
     """Run again after so many seconds; uses no attempt."""
 
     def __init__(self, after: float) -> None:
-        if not (isinstance(after, int | float) and math.isfinite(after) and after >= 0):
-            raise Invalid("Snooze takes a finite number of seconds, 0 or more.")
+        if isinstance(after, bool) or not isinstance(after, int | float) or not 0 <= after <= MAX_SECONDS:
+            raise Invalid(f"Snooze takes seconds, from 0 to {MAX_SECONDS} (ten years).")
         super().__init__(after)
         self.after = after
 

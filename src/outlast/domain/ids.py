@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeGuard
 
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _RANDOM_BYTES = 10
@@ -22,6 +23,6 @@ def uuid7(unix_ms: int, entropy: bytes) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def is_job_id(text: str) -> bool:
+def is_job_id(text: object) -> TypeGuard[str]:
     """Whether the text is an id in the one form that is stored; everything else is unknown without asking the store."""
-    return _CANONICAL.match(text) is not None
+    return isinstance(text, str) and _CANONICAL.match(text) is not None

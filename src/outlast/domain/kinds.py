@@ -346,6 +346,8 @@ def freeze(plan: Plan[Any]) -> tuple[TaskSpec, ...]:
             raise Invalid(f"Tasks {first} and {no} of the plan have the same label; labels are unique in a job.")
     if all(draft.optional for draft in plan.drafts):
         raise Invalid("A plan needs at least one required task.")
+    if sum(len(draft.after) for draft in plan.drafts) > defaults.MAX_EDGES:
+        raise Invalid(f"A plan has at most {defaults.MAX_EDGES} edges; let tasks wait for one that gathers, instead of each for all.")
     number = {draft.place: no for no, draft in enumerate(plan.drafts)}
     optional = {draft.place: draft.optional for draft in plan.drafts}
     specs: list[TaskSpec] = []

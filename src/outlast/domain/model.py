@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Generic, Literal, TypeVar
 
+from outlast.domain.errors import Invalid
 from outlast.domain.payload import check_text
 
 State = Literal["queued", "running", "retrying", "needs_attention", "completed", "cancelled"]
@@ -39,7 +40,9 @@ class Principal:
     ) -> None:
         object.__setattr__(self, "tenant", check_text(tenant, what="tenant", limit=MAX_NAME))
         object.__setattr__(self, "subject", check_text(subject, what="subject", limit=MAX_NAME))
-        object.__setattr__(self, "roles", frozenset(roles))
+        if isinstance(roles, str):
+            raise Invalid("roles takes several names, for example roles=['operator'].")
+        object.__setattr__(self, "roles", frozenset(check_text(role, what="role", limit=MAX_NAME) for role in roles))
         object.__setattr__(self, "claims", MappingProxyType(dict(claims)))
 
 

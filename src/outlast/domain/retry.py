@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-from outlast.domain.defaults import RETRY_BASE, RETRY_CAP, RETRY_WINDOW
+from outlast.domain.defaults import LONGEST, RETRY_BASE, RETRY_CAP, RETRY_WINDOW
 from outlast.domain.errors import Invalid
 
-MAX_SECONDS: Final = 10 * 365 * 86_400
+MAX_SECONDS: Final = LONGEST
 """Ten years: no duration of a policy is longer, and what a provider asks for beyond it is no usable answer."""
 
 _SECONDS: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")

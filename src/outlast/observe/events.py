@@ -148,9 +148,10 @@ class StoreTrouble(Event):
     where: str
     code: str
     again_in: float
+    message: str
 
     def text(self) -> str:
-        return f"{self.where}: {self.code}; tried again in {self.again_in:.1f} s"
+        return f"{self.where}: {self.message} ({self.code}; tried again in {self.again_in:.1f} s)"
 
 
 @dataclass(frozen=True, slots=True)

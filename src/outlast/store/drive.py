@@ -102,7 +102,7 @@ _REFUSALS: Mapping[Fault, Callable[[], OutlastError]] = {
         "The store refuses connections. Nothing was written; check its address and limits, or try again."
     ),
     Fault.READ_ONLY: lambda: StoreUnavailable(
-        "The store is read-only. Nothing was written; check its permissions or whether it is a standby."
+        "The store cannot be written: it is read-only (a standby?), or the role or account lacks rights. Nothing was written."
     ),
     Fault.FULL: lambda: StoreUnavailable("The store's disk is full. Nothing was written; free some space and try again."),
     Fault.SCHEMA: lambda: NotMigrated("The store has not the tables that this version needs. Run `outlast migrate --store URL`."),

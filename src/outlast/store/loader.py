@@ -85,7 +85,10 @@ def job_state(arguments: str) -> str:
 
 JOB_SELECT = """
 select j.tenant, {str:j.id}, j.owner, j.kind, j.schema_version, j.label, j.state, j.outcome, j.version, {ms:j.usable_at}, j.usable_ref,
-  j.total, j.open, j.attention, {ms:j.accepted_at}, {ms:j.finished_at}, j.cancelled_by, {str:j.rerun_of}, j.correlation_id,
+  j.total,
+  case when j.state = 'cancelled' then (select count(*) from {outlast.task} t
+    where t.tenant = j.tenant and t.job_id = j.id and t.state = 'cancelled') else j.open end,
+  j.attention, {ms:j.accepted_at}, {ms:j.finished_at}, j.cancelled_by, {str:j.rerun_of}, j.correlation_id,
   case when j.state = 'open' and exists (select 1 from {outlast.queue_entry} e
     where e.tenant = j.tenant and e.job_id = j.id and e.holder is not null limit 1 offset 0) then 1 else 0 end,
   case when j.state = 'open' and exists (select 1 from {outlast.queue_entry} e

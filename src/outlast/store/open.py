@@ -26,7 +26,7 @@ class Address:
 
 def parse(url: str) -> Address:
     """The address in a store URL; Invalid for anything else."""
-    scheme, separator, rest = url.partition("://")
+    scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     if not separator:
         raise Invalid(f"A store is named by a URL such as {EXAMPLES}.")
     if scheme == "sqlite":

@@ -120,7 +120,7 @@ class Runner:
 
     def _classified(self, hold: Hold, error: BaseException) -> Outcome:
         lost = hold.lost()
-        if isinstance(error, Stopped):
+        if isinstance(error, Stopped) and lost is not None:
             return Ended(error.reason)
         if isinstance(error, asyncio.CancelledError) and (hold.cut or lost is not None):
             return Ended(lost or "replaced")
@@ -134,7 +134,6 @@ class Runner:
                 error.code,
                 clean(error.message, limit=MAX_MESSAGE),
                 actions_of(error),
-                _detail(error),
             )
         if isinstance(error, Permanent | Refused):
             return self._failed(hold, error.code, error.message, error, permanent=True)

@@ -116,7 +116,7 @@ class Claimer:
             except OutlastError as error:
                 trouble = min(max(trouble * 2, 0.2), 5.0)
                 pause = trouble * random.uniform(0.7, 1.3)
-                emit(StoreTrouble("claimer", error.code, pause))
+                emit(StoreTrouble("claimer", error.code, pause, error.message))
                 await asyncio.sleep(pause)
                 continue
             self.claimed_at = time.monotonic()

@@ -43,10 +43,11 @@ class Ending:
 class Committer:
     """Gathers endings and settles them. `settled(hold, opened, due_in)` is called after the store's answer, for each."""
 
-    def __init__(self, store: Store, windows: Windows, *, settled: Callable[[Hold, int, float | None], None]) -> None:
+    def __init__(self, store: Store, windows: Windows, *, worker: str, settled: Callable[[Hold, int, float | None], None]) -> None:
         self._store = store
         self._windows = windows
         self._settled = settled
+        self._worker = worker
         self._endings: list[Ending] = []
         self._wake = asyncio.Event()
         self._busy = False
@@ -111,10 +112,10 @@ class Committer:
         try:
             settled, name = await self._settle(ending)
         except BadData:
-            outcome = ending.outcome
-            if not isinstance(outcome, Failed | Asked):
-                raise
-            plain = Failed(outcome.ref, outcome.worker, "error", "The task failed.", None)
+            # No value of a handler may stop the worker: what cannot be stored fails for good, without it.
+            plain = Failed(
+                ending.hold.claimed.ref, self._worker, "result_invalid", "What the task asked for cannot be stored.", permanent=True
+            )
             settled, name = await self._settle(Ending(ending.hold, plain))
         self._report(ending, settled or Settled(Verdict.STALE), name)
 
@@ -157,7 +158,7 @@ class Committer:
             except OutlastError as error:
                 if all(e.hold.lost() in ("replaced", "deadline") for e in endings):
                     return None
-                emit(StoreTrouble("committer", error.code, pause))
+                emit(StoreTrouble("committer", error.code, pause, error.message))
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))
             pause = min(pause * 2, 2.0)
 

@@ -102,7 +102,7 @@ class Keeper:
                     settled = self.run_once()
                 except OutlastError as error:
                     settled = False
-                    emit(StoreTrouble("lease keeper", error.code, interval / 4))
+                    emit(StoreTrouble("lease keeper", error.code, interval / 4, error.message))
                 pause = interval * random.uniform(0.85, 1.0) if settled else interval / 4
                 due = time.monotonic() + pause
         except BaseException as error:

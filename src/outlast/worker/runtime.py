@@ -100,7 +100,7 @@ class Worker:
         self._keeper = Keeper(reserved, lease=self.lease, on_death=self._died_in_thread, blocked_task=self._blocked_task)
         runner = Runner(self._registry, self._store, Threads(), worker=self.id, max_output=self._settings.max_output)
         self._runner = runner
-        self._committer = Committer(self._store, windows, settled=self._settled)
+        self._committer = Committer(self._store, windows, worker=self.id, settled=self._settled)
         self._claimer = Claimer(self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started)
         sweep = min(self._settings.sweep, self.lease / SWEEPS_PER_LEASE)
         sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.hint)
@@ -126,6 +126,11 @@ class Worker:
         try:
             await self._stop.wait()
             await self._drain()
+        except asyncio.CancelledError:  # from outside: what is held goes back all the same
+            self._hurry.set()
+            self.stop()
+            await self._drain()
+            raise
         finally:
             unsubscribe()
             for loop in loops:
@@ -144,7 +149,7 @@ class Worker:
             except OutlastError as error:
                 if not error.retryable:
                     raise
-                emit(StoreTrouble("start", error.code, pause))
+                emit(StoreTrouble("start", error.code, pause, error.message))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._stop.wait()
@@ -292,10 +297,15 @@ class Worker:
         async def run() -> None:
             try:
                 await loop
-            except asyncio.CancelledError:
-                raise
+            except asyncio.CancelledError as error:
+                if self._stop.is_set():
+                    raise
+                self._died(name, error)  # somebody else cancelled it: a library's shutdown, or a handler
             except BaseException as error:
                 self._died(name, error)
+            else:
+                if not self._stop.is_set():
+                    self._died(name, RuntimeError())
 
         return asyncio.create_task(run(), name=f"outlast-{name}")
 

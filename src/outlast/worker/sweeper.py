@@ -60,7 +60,7 @@ class Sweeper:
                 pause = self._interval * random.uniform(0.9, 1.0)
             except OutlastError as error:
                 pause = min(pause * 1.5, 5 * self._interval)
-                emit(StoreTrouble("sweep", error.code, pause))
+                emit(StoreTrouble("sweep", error.code, pause, error.message))
                 continue
             self.swept_at = time.monotonic()
             if report.recovered:

@@ -320,3 +320,13 @@ def test_a_plan_of_many_edges_is_frozen_in_order() -> None:
     found = freeze(plan)
     assert sum(len(s.parents) for s in found) == 50 * 50 + 50
     assert all(parent < s.no for s in found for parent, _ in s.parents), "no cycle can be written down"
+
+
+def test_a_plan_has_a_limited_number_of_edges() -> None:
+    def each_after_all(plan: Plan[Any]) -> None:
+        places: list[PlannedTask] = []
+        for number in range(200):
+            places.append(plan.task(task(), label=str(number), after=tuple(places)))
+
+    assert "edges" in refusal(each_after_all)
+    assert defaults.MAX_EDGES < 200 * 199 / 2

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 
 from outlast.domain.errors import StoreUnavailable
 from outlast.store import migrate
+from outlast.store.drive import Fault
 from outlast.store.migrate import Applied, Migration
 from outlast.store.postgres.dialect import SCHEMA, schema_migrations
+from outlast.store.postgres.faults import fault_of
 
 _LOCK = 0x0071A57  # an arbitrary number, the same for all versions
 _TABLE = """
@@ -46,33 +49,58 @@ def _read(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> list[
 
 def pending(conninfo: str, *, schema: str = SCHEMA) -> tuple[Migration, ...]:
     """What the store lacks; raises NotMigrated when it is newer than this code."""
-    with _connect(conninfo) as connection:
+    with _connect(conninfo) as connection, _in_words():
         return migrate.pending(schema_migrations(schema), _read(connection, schema))
 
 
 def apply(conninfo: str, *, schema: str = SCHEMA) -> tuple[Migration, ...]:
     """Applies what the store lacks, each migration in one transaction; what was applied.
 
-    The lock is the transaction's, so that a pooler may stand between.
+    The lock is the transaction's, so that a pooler may stand between. A store that lacks nothing is only read.
     """
     done: list[Migration] = []
-    with _connect(conninfo) as connection:
-        while True:
+    with _connect(conninfo) as connection, _in_words():
+        while migrate.pending(schema_migrations(schema), _read(connection, schema)):
             with connection.transaction():
-                connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-                connection.execute(f'create schema if not exists "{schema}"'.encode())
-                connection.execute(_TABLE.format(schema=schema).encode())
-                missing = migrate.pending(schema_migrations(schema), _read(connection, schema))
-                if not missing:
-                    return tuple(done)
-                step = missing[0]
-                for statement in step.statements:
-                    connection.execute(statement.encode())
-                connection.execute(
-                    f'insert into "{schema}".migration (number, name, breaking, checksum) values (%s, %s, %s, %s)'.encode(),
-                    (step.number, step.name, step.breaking, step.checksum),
-                )
+                step = _apply_next(connection, schema)
+            if step is not None:
                 done.append(step)
+    return tuple(done)
+
+
+def _apply_next(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> Migration | None:
+    connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+    connection.execute(f'create schema if not exists "{schema}"'.encode())
+    connection.execute(_TABLE.format(schema=schema).encode())
+    missing = migrate.pending(schema_migrations(schema), _read(connection, schema))
+    if not missing:
+        return None  # another process was faster
+    step = missing[0]
+    for statement in step.statements:
+        connection.execute(statement.encode())
+    connection.execute(
+        f'insert into "{schema}".migration (number, name, breaking, checksum) values (%s, %s, %s, %s)'.encode(),
+        (step.number, step.name, step.breaking, step.checksum),
+    )
+    return step
+
+
+@contextmanager
+def _in_words() -> Generator[None, None, None]:
+    """What the server refuses, as an error that says what to do."""
+    try:
+        yield
+    except psycopg.Error as error:
+        words = _REFUSED.get(fault_of(error), f"The server refused a statement ({error.sqlstate or 'connection lost'}).")
+        raise StoreUnavailable(f"{words} Nothing of the migration under way was kept.") from error
+
+
+_REFUSED = {
+    Fault.READ_ONLY: "This role may not write there: the server is read-only, or the role lacks rights (CREATE on the database).",
+    Fault.FULL: "The server's disk is full.",
+    Fault.LOST: "The connection to the server was lost.",
+    Fault.CONFLICT: "The server's locks were held for too long; run it again.",
+}
 
 
 def script(*, schema: str = SCHEMA) -> str:

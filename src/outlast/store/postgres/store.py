@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
@@ -60,6 +60,7 @@ class PostgresStore:
         self._sql = {name: text.encode() for name, text in statements(schema, now).items()}
         self._pid = os.getpid()
         self._async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[Async]] = WeakKeyDictionary()
+        self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[Async]] = WeakKeyDictionary()
         self._sync: ConnectionPool[Sync] | None = None
         self._checked = False
         self._lock = threading.Lock()
@@ -118,6 +119,7 @@ class PostgresStore:
         loop = asyncio.get_running_loop()
         pool = self._async.get(loop)
         if pool is None:
+            self._forget_closed_loops()
             pool = AsyncConnectionPool(
                 self.conninfo,
                 connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
@@ -134,7 +136,15 @@ class PostgresStore:
             await pool.open()
         return pool
 
+    def _forget_closed_loops(self) -> None:
+        """Ends the connections of loops that ended without `close`: with one loop a call they would fill the server."""
+        for loop in [loop for loop in self._async if loop.is_closed()]:
+            self._async.pop(loop, None)
+            for connection in self._connections.pop(loop, ()):
+                connection.pgconn.finish()
+
     async def _aconfigure(self, connection: Async) -> None:
+        self._connections.setdefault(asyncio.get_running_loop(), WeakSet()).add(connection)
         row = await (await connection.execute(PID)).fetchone()
         if row is not None and behind_pooler(connection, row[0]):
             connection.prepare_threshold = None
@@ -237,7 +247,7 @@ class PostgresStore:
         # Another thread of the parent may have held the lock at the fork; nobody will ever release it here.
         self._lock = threading.Lock()
         _abandoned.extend((self._sync, *self._async.values()))
-        self._sync, self._async = None, WeakKeyDictionary()
+        self._sync, self._async, self._connections = None, WeakKeyDictionary(), WeakKeyDictionary()
         self._pid = os.getpid()
 
     def notes(self) -> tuple[str, ...]:

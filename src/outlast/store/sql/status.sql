@@ -74,7 +74,7 @@ order by a.raised_at, a.no
 -- name: steps_of_job
 select t.label, count(*), t.no from {outlast.step} s
 join {outlast.task} t on t.tenant = s.tenant and t.job_id = s.job_id and t.no = s.no
-where s.tenant = :tenant and s.job_id = :job_id group by t.label, t.no order by t.no
+where s.tenant = :tenant and s.job_id = :job_id and s.name not like 'answer/%' group by t.label, t.no order by t.no
 
 -- name: rerun_source
 -- What a rerun copies.

@@ -46,20 +46,18 @@ class Build:
 
 @cache
 def linked() -> Build:
-    """The build that is used: the one that this Python links, or apsw's where it is installed and that one's WAL is not safe.
+    """The build that is used: the one that this Python links, or apsw's where OUTLAST_SQLITE_DRIVER asks for it.
 
-    All processes that share a file should use the same: it is chosen by what is installed, never by the file.
+    Never by itself: two SQLite libraries in one process that open one file cancel each other's locks, and corrupt it.
     """
     major, minor, patch = sqlite3.sqlite_version_info
-    own = Build((major, minor, patch))
-    wanted = os.environ.get(DRIVER_VARIABLE, "")
-    if wanted not in ("", "sqlite3", "apsw"):
+    wanted = os.environ.get(DRIVER_VARIABLE) or "sqlite3"
+    if wanted not in ("sqlite3", "apsw"):
         raise Invalid(f"{DRIVER_VARIABLE} is sqlite3 or apsw.")
-    there = importlib.util.find_spec("apsw") is not None
-    if wanted == "apsw" and not there:
+    if wanted == "sqlite3":
+        return Build((major, minor, patch))
+    if importlib.util.find_spec("apsw") is None:
         raise Invalid(f"{DRIVER_VARIABLE} names apsw, which is not installed: pip install 'outlast[apsw]'.")
-    if wanted == "sqlite3" or not there or (own.wal_is_safe and not wanted):
-        return own
     import apsw  # noqa: PLC0415 - an extra
 
     major, minor, patch = (int(part) for part in apsw.sqlite_lib_version().split(".")[:3])

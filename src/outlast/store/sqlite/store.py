@@ -121,7 +121,7 @@ class SqliteStore:
         if build.wal_is_safe:
             return ()
         note = f"SQLite {build} can corrupt a database in WAL mode (fixed in 3.51.3): this store uses the rollback journal, which is safe"
-        return (f"{note} and slower. Install outlast[apsw] for a newer build.",)
+        return (f"{note} and slower. docs/sqlite.md says how to get a newer build.",)
 
     def reserved(self) -> SqliteStore:
         """This store: renewals go through its writer thread, ahead of the queue."""

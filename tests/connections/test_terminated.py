@@ -13,6 +13,7 @@ import pytest
 from connections.shop import WHO, Order, shop
 from connections.working import Load, ask, completed, sessions, terminate, until, working
 from invariants import check
+from outlast import Context
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -71,7 +72,7 @@ async def test_sessions_do_not_add_up(database: Callable[[], str]) -> None:
     jobs, _ = shop(url)
 
     @jobs.task(name="fail", max_attempts=1)
-    async def fail(ctx: object, order: Order) -> int:
+    async def fail(ctx: Context, order: Order) -> int:
         raise ValueError(order.number)
 
     async def failed(count: int) -> bool:

@@ -67,7 +67,7 @@ def test_one_renewal_that_fails_and_one_that_is_slow_cost_no_lease(stage: Stage)
 
     assert [line["worker"] for line in stage.starts(job)] == [worker.id]
     assert stage.past(job) == [("A", 1, None)]
-    assert worker.log.count("lease keeper: store_unavailable") == 1
+    assert worker.log.count("lease keeper: ") == 1
     assert "lease of task" not in worker.log
     assert rival.alive
     stage.works()

@@ -196,7 +196,10 @@ def test_b32_a_read_only_file_is_named_and_can_be_read(sqlite_template: Path) ->
             [sys.executable, "-c", READ_ONLY, str(path), job], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}, text=True,
             capture_output=True, check=False,
         )  # fmt: skip
-        assert (done.stdout, done.returncode) == ("queued\nThe store is read-only.\nqueued\n", 0), done.stderr
+        assert (done.stdout, done.returncode) == (
+            "queued\nThe store cannot be written: it is read-only (a standby?), or the role or account lacks rights.\nqueued\n",
+            0,
+        ), done.stderr
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)

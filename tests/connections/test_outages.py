@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 
 import psycopg
@@ -19,8 +19,8 @@ from outlast import StoreUnavailable
 from outlast.domain.access import Scope
 from outlast.observe.events import StoreTrouble
 from outlast.store.open import migrate, open_store
+from outlast.store.postgres import notify, watchdog
 from outlast.store.postgres import store as store_module
-from outlast.store.postgres import watchdog
 from outlast.store.postgres.store import PostgresStore
 from outlast.store.programs import status
 from outlast.worker.runtime import Exit, Options, Worker
@@ -136,19 +136,18 @@ async def _behind_a_proxy(url: str) -> AsyncIterator[tuple[Proxy, str]]:
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> Callable[[PostgresStore], PostgresStore]:
-    """Connections are given up after a second of silence, callers after two."""
-    monkeypatch.setattr(store_module, "CALL_LIMIT", 1.0)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections are given up after a second of silence, a quiet listener is asked after half a one."""
+    monkeypatch.setattr(store_module, "CONNECT_LIMIT", 2)
     monkeypatch.setattr(watchdog, "CALL_LIMIT", 1.0)
-    return lambda store: store
+    monkeypatch.setattr(notify, "QUIET", 0.5)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
+@pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("colour", ["async", "sync"])
-async def test_a_connection_that_swallows_everything_is_cut(
-    url: str, hurried: Callable[[PostgresStore], PostgresStore], colour: str
-) -> None:
+async def test_a_connection_that_swallows_everything_is_cut(url: str, colour: str) -> None:
     async with _behind_a_proxy(url) as (proxy, through):
         store = PostgresStore(through, patience=2)
         look = status.job(Scope("acme", "ann"), "019a0000-0000-7000-8000-000000000001")
@@ -182,7 +181,8 @@ async def test_a_connection_that_swallows_everything_is_cut(
 
 @pytest.mark.slow
 @pytest.mark.timeout(90)
-async def test_a_worker_gets_over_a_network_that_swallows(url: str, hurried: Callable[[PostgresStore], PostgresStore]) -> None:
+@pytest.mark.usefixtures("hurried")
+async def test_a_worker_gets_over_a_network_that_swallows(url: str) -> None:
     async with _behind_a_proxy(url) as (proxy, through):
         jobs, ship = shop(through)
         near, near_ship = shop(url)
@@ -197,3 +197,25 @@ async def test_a_worker_gets_over_a_network_that_swallows(url: str, hurried: Cal
         await near.close()
         await jobs.close()
     check(url, settled=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("hurried")
+async def test_a_listener_notices_that_nobody_is_there(url: str) -> None:
+    async with _behind_a_proxy(url) as (proxy, through):
+        heard: list[str] = []
+        listening = asyncio.create_task(notify.listen(through, heard.append))
+        try:
+            for times in (1, 2):
+
+                async def again(times: int = times) -> bool:
+                    return heard.count("*") == times
+
+                await until(again, 20)
+                proxy.swallow = True
+                await asyncio.sleep(2)
+                proxy.swallow = False
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)

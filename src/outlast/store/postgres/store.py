@@ -21,8 +21,8 @@ from outlast.store.postgres.dialect import CLOCK, SCHEMA, schema_migrations, sta
 from outlast.store.postgres.faults import fault_of
 from outlast.store.postgres.migrating import applied_sql, to_applied
 from outlast.store.postgres.notify import CHANNEL, listen
-from outlast.store.postgres.session import CALL_LIMIT, PID, Profile, behind_pooler, pooled
-from outlast.store.postgres.watchdog import cut, watchdog
+from outlast.store.postgres.session import CONNECT_LIMIT, PID, Profile, behind_pooler, pooled
+from outlast.store.postgres.watchdog import answer, watchdog
 from outlast.store.program import Access, Operation, Repeat, Rows, Statement, T
 from outlast.store.protocol import Hints
 
@@ -91,27 +91,23 @@ class PostgresStore:
     async def _arun(self, connection: Async, operation: Operation[T], step: _Step) -> T:
         async def execute(statement: Statement) -> Rows:
             step.sent()
-            handle = asyncio.get_running_loop().call_later(CALL_LIMIT, cut, connection)
-            try:
-                cursor = await connection.execute(self._sql[statement.name], statement.params)
-                return await cursor.fetchall() if cursor.description else ()
-            finally:
-                handle.cancel()
+            cursor = await answer(connection, self._sql[statement.name], statement.params)
+            return await cursor.fetchall() if cursor.description else ()
 
         local = pooled.get(connection, False)
         if operation.access is not Access.TRANSACTION and not local:
             return await adrive(operation.start(), execute)
-        await connection.execute(BEGIN)
+        await answer(connection, BEGIN)
         try:
             if local:
-                await connection.execute(self.profile.settings(local=True))
+                await answer(connection, self.profile.settings(local=True))
             value = await adrive(operation.start(), execute)
         except BaseException:
             with suppress(psycopg.Error):
-                await connection.rollback()
+                await answer(connection, "rollback")
             raise
         step.committing()
-        await connection.execute("commit")
+        await answer(connection, "commit")
         return value
 
     async def _pool(self) -> AsyncConnectionPool[Async]:
@@ -123,7 +119,7 @@ class PostgresStore:
             pool = AsyncConnectionPool(
                 self.conninfo,
                 connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
-                kwargs={"autocommit": True, "application_name": "outlast"},
+                kwargs={"autocommit": True, "application_name": "outlast", "connect_timeout": CONNECT_LIMIT},
                 min_size=self._least,
                 max_size=self._size,
                 open=False,
@@ -145,16 +141,16 @@ class PostgresStore:
 
     async def _aconfigure(self, connection: Async) -> None:
         self._connections.setdefault(asyncio.get_running_loop(), WeakSet()).add(connection)
-        row = await (await connection.execute(PID)).fetchone()
+        row = await (await answer(connection, PID)).fetchone()
         if row is not None and behind_pooler(connection, row[0]):
             connection.prepare_threshold = None
             pooled[connection] = True
             return
-        await connection.execute(self.profile.settings(local=False))
+        await answer(connection, self.profile.settings(local=False))
 
     async def _check(self, connection: Async) -> None:
         try:
-            rows = await (await connection.execute(applied_sql(self.schema))).fetchall()
+            rows = await (await answer(connection, applied_sql(self.schema))).fetchall()
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
             rows = []
         self._require(rows)
@@ -167,7 +163,7 @@ class PostgresStore:
         while True:
             step = _Step(operation)
             try:
-                with self._sync_pool().connection(timeout=self._patience) as connection:
+                with self._sync_pool().connection(timeout=self._patience) as connection, watchdog.limited(connection):
                     if not self._checked:
                         self._check_sync(connection)
                     return self._run(connection, operation, step)
@@ -185,22 +181,21 @@ class PostgresStore:
             cursor = connection.execute(self._sql[statement.name], statement.params)
             return cursor.fetchall() if cursor.description else ()
 
-        with watchdog.limited(connection):
-            local = pooled.get(connection, False)
-            if operation.access is not Access.TRANSACTION and not local:
-                return drive(operation.start(), execute)
-            connection.execute(BEGIN)
-            try:
-                if local:
-                    connection.execute(self.profile.settings(local=True))
-                value = drive(operation.start(), execute)
-            except BaseException:
-                with suppress(psycopg.Error):
-                    connection.rollback()
-                raise
-            step.committing()
-            connection.execute("commit")
-            return value
+        local = pooled.get(connection, False)
+        if operation.access is not Access.TRANSACTION and not local:
+            return drive(operation.start(), execute)
+        connection.execute(BEGIN)
+        try:
+            if local:
+                connection.execute(self.profile.settings(local=True))
+            value = drive(operation.start(), execute)
+        except BaseException:
+            with suppress(psycopg.Error):
+                connection.rollback()
+            raise
+        step.committing()
+        connection.execute("commit")
+        return value
 
     def _sync_pool(self) -> ConnectionPool[Sync]:
         self._after_fork()
@@ -209,7 +204,7 @@ class PostgresStore:
                 self._sync = ConnectionPool(
                     self.conninfo,
                     connection_class=psycopg.Connection[tuple[Any, ...]],
-                    kwargs={"autocommit": True, "application_name": "outlast"},
+                    kwargs={"autocommit": True, "application_name": "outlast", "connect_timeout": CONNECT_LIMIT},
                     min_size=self._least,
                     max_size=self._size,
                     open=True,
@@ -221,12 +216,13 @@ class PostgresStore:
             return self._sync
 
     def _configure(self, connection: Sync) -> None:
-        row = connection.execute(PID).fetchone()
-        if row is not None and behind_pooler(connection, row[0]):
-            connection.prepare_threshold = None
-            pooled[connection] = True
-            return
-        connection.execute(self.profile.settings(local=False))
+        with watchdog.limited(connection):
+            row = connection.execute(PID).fetchone()
+            if row is not None and behind_pooler(connection, row[0]):
+                connection.prepare_threshold = None
+                pooled[connection] = True
+                return
+            connection.execute(self.profile.settings(local=False))
 
     def _check_sync(self, connection: Sync) -> None:
         try:
@@ -271,7 +267,7 @@ class PostgresStore:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            with suppress(Exception), self._sync_pool().connection(timeout=1) as connection:
+            with suppress(Exception), self._sync_pool().connection(timeout=1) as connection, watchdog.limited(connection):
                 for queue in queues:
                     connection.execute("select pg_notify(%s, %s)", (CHANNEL, queue))
             return
@@ -284,7 +280,7 @@ class PostgresStore:
             pool = await self._pool()
             async with pool.connection(timeout=1) as connection:
                 for queue in queues:
-                    await connection.execute("select pg_notify(%s, %s)", (CHANNEL, queue))
+                    await answer(connection, "select pg_notify(%s, %s)", (CHANNEL, queue))
 
     async def listen(self) -> None:
         """Passes on what other processes announce, on a connection of its own; behind a pooler nothing comes."""

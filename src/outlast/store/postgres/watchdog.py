@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 
 from outlast.store.postgres.session import CALL_LIMIT
 
 Sync = psycopg.Connection[Any]
+Row = TypeVar("Row")
 
 
 def cut(connection: Sync | psycopg.AsyncConnection[Any]) -> None:
@@ -25,6 +27,17 @@ def cut(connection: Sync | psycopg.AsyncConnection[Any]) -> None:
             duplicate.shutdown(socket.SHUT_RDWR)
         finally:
             duplicate.close()
+
+
+async def answer(
+    connection: psycopg.AsyncConnection[Row], sql: LiteralString | bytes, params: Mapping[str, Any] | Sequence[Any] | None = None
+) -> psycopg.AsyncCursor[Row]:
+    """Executes; cuts the connection if it says nothing for longer than any statement of ours takes."""
+    handle = asyncio.get_running_loop().call_later(CALL_LIMIT, cut, connection)
+    try:
+        return await connection.execute(sql, params)
+    finally:
+        handle.cancel()
 
 
 class Watchdog:

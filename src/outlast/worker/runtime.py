@@ -19,7 +19,7 @@ from outlast.domain.registry import Registry
 from outlast.observe.events import AttemptStarted, LoopDied, StoreNote, StoreTrouble, WorkerStarted, WorkerStopping, Zombie
 from outlast.observe.hub import emit
 from outlast.store.programs import claims, status
-from outlast.store.protocol import Store
+from outlast.store.protocol import Store, SyncRunner
 from outlast.worker.attempt import Ended, Runner
 from outlast.worker.claimer import Claimer, Slots
 from outlast.worker.committer import Committer, Windows
@@ -104,10 +104,8 @@ class Worker:
         self._claimer = Claimer(self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started)
         sweep = min(self._settings.sweep, self.lease / SWEEPS_PER_LEASE)
         sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.hint)
-        if not await self._reach_store():
+        if not await self._reach_store(reserved):
             return Exit.CLEAN
-        # Renewals have a connection of their own from the start: later there may be none left.
-        await asyncio.to_thread(reserved.run_sync, status.clock())
         self._keeper.start()
         for note in self._store.notes():
             emit(StoreNote(note))
@@ -141,11 +139,13 @@ class Worker:
                 await asyncio.to_thread(reserved.close_sync)
         return self._exit
 
-    async def _reach_store(self) -> bool:
+    async def _reach_store(self, reserved: SyncRunner) -> bool:
+        """Waits for the store. Renewals get their own connection now: later there may be none left."""
         pause = 0.2
         while not self._stop.is_set():
             try:
                 await self._store.run(status.clock())
+                await asyncio.to_thread(reserved.run_sync, status.clock())
             except OutlastError as error:
                 if not error.retryable:
                     raise

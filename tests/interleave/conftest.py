@@ -15,7 +15,7 @@ from servers.postgres import PostgresServer
 PROPERTY = "interleavings"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: a test of another file may restart the server
 def explorer(postgres_server: PostgresServer) -> Iterator[Explorer]:
     """The stage with all scenes, and the two sessions that meet on it."""
     stage = Stage(postgres_server.create_database("interleave"))

@@ -13,17 +13,18 @@ from outlast.store.postgres.dialect import SCHEMA, statements
 from servers.postgres import PostgresServer
 
 PROPERTY = "interleavings"
+LOST = "connections lost"
 
 
-@pytest.fixture(scope="module")  # no longer: a test of another file may restart the server
-def explorer(postgres_server: PostgresServer) -> Iterator[Explorer]:
-    """The stage with all scenes, and the two sessions that meet on it."""
-    stage = Stage(postgres_server.create_database("interleave"))
-    one = Explorer(stage)
-    yield one
-    one.close()
-    stage.close()
-    postgres_server.drop_database("interleave")
+@pytest.fixture(scope="session")
+def explorer() -> Iterator[Explorer]:
+    """The stage with all scenes, on a server that nobody else uses or stops, and the two sessions that meet on it."""
+    with PostgresServer(settings={"autovacuum": "off"}) as server:
+        stage = Stage(server.create_database("interleave"))
+        one = Explorer(stage, log=lambda: server.log)
+        yield one
+        one.close()
+        stage.close()
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +40,8 @@ def run_pair(explorer: Explorer, sql: Mapping[str, str], request: pytest.Fixture
     def run(pair: Pair) -> Tally:
         tally = explorer.pair(pair.scene, pair.one, pair.other, sql)
         group = request.path.stem.removeprefix("test_")
+        while explorer.lost:
+            request.node.user_properties.append((LOST, explorer.lost.pop()))
         request.node.user_properties.append((PROPERTY, (group, pair.name, tally.runs, tally.waits, tally.left_out)))
         return tally
 
@@ -50,6 +53,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     groups: dict[str, list[tuple[str, int, int, int]]] = {}
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in getattr(report, "user_properties", ()):
+            if name == LOST and report.when == "call":
+                terminalreporter.write_line(f"{report.nodeid} began anew, for a connection was lost: {value}")
             if name == PROPERTY and report.when == "call":
                 groups.setdefault(value[0], []).append(tuple(value[1:]))
     if not groups:

@@ -33,6 +33,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 import psycopg
+from psycopg.pq import ConnStatus, TransactionStatus
 from psycopg.waiting import Ready
 
 from interleave.checks import violations
@@ -154,6 +155,11 @@ class Session:
         self.connection.execute("set deadlock_timeout = '100ms'")
         self.pid = self.connection.info.backend_pid
         self.pooled = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether the connection stands, outside a transaction, with nothing under way."""
+        return self.connection.pgconn.transaction_status is TransactionStatus.IDLE
 
     def send(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Answer:
         return Answer(self.connection, sql)
@@ -352,13 +358,20 @@ class Tally:
 class Explorer:
     """Two sides' sessions and a stage; `pair` runs every order of two operations on a scene."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, *, log: Callable[[], str]) -> None:
         self.stage = stage
-        self._sessions = {
-            (side, client): Session(stage.conninfo, Profile(worker=not client)) for side in (0, 1) for client in (False, True)
-        }
-        self._locker = Session(stage.conninfo, Profile(worker=True))
+        self.lost: list[str] = []
+        self._log = log
+        self._pooled = False
         self._since_clean = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        self._sessions = {
+            (side, client): Session(self.stage.conninfo, Profile(worker=not client)) for side in (0, 1) for client in (False, True)
+        }
+        self._locker = Session(self.stage.conninfo, Profile(worker=True))
+        self.pooled(on=self._pooled)
 
     def close(self) -> None:
         for session in (*self._sessions.values(), self._locker):
@@ -366,15 +379,42 @@ class Explorer:
 
     def pooled(self, *, on: bool) -> None:
         """Whether both sides run each operation in one transaction from now on, as they do behind a pooler."""
+        self._pooled = on
         for session in self._sessions.values():
             session.pooled = on
+
+    @property
+    def _cut(self) -> bool:
+        """Whether a connection was lost: then a run shows nothing of the statements."""
+        connections = [self.stage.connection, *(one.connection for one in self._sessions.values()), self._locker.connection]
+        return any(one.pgconn.status != ConnStatus.OK for one in connections)
+
+    def _heal(self) -> None:
+        """Begins with fresh connections where a run left one lost, busy or in a transaction."""
+        if self._cut:
+            self.stage.connect()
+        elif all(one.idle for one in (*self._sessions.values(), self._locker)):
+            return
+        self.close()
+        self._connect()
 
     # -- every order ------------------------------------------------------------------------------------------
 
     def pair(self, scene: str, one: Act, other: Act, sql: Sql, *, serially: Sql | None = None, cap: int = CAP) -> Tally:
-        """Runs every order; raises Wrong for the first that is not right. serially: the SQL of the orders that it is compared with."""
-        acts = (one, other)
-        allowed = Serial(self, scene, acts, serially or sql)
+        """Runs every order; raises Wrong for the first that is not right. serially: the SQL of the orders that it is compared with.
+
+        Begins anew, once, when a connection is lost meanwhile: what was met then is the server's end and no order's.
+        """
+        try:
+            return self._pair(scene, (one, other), sql, serially or sql, cap)
+        except (Wrong, psycopg.Error) as error:
+            if not self._cut:
+                raise
+            self.lost.append(f"{error}\n{self._log()[-2000:]}")
+        return self._pair(scene, (one, other), sql, serially or sql, cap)
+
+    def _pair(self, scene: str, acts: tuple[Act, Act], sql: Sql, serially: Sql, cap: int) -> Tally:
+        allowed = Serial(self, scene, acts, serially)
         queue: deque[tuple[Order, bool]] = deque([((), False)])
         known = Known()
         runs = waits = 0
@@ -441,6 +481,7 @@ class Explorer:
         return Run(tuple(order), outcome, watch.first, trace, alternatives)
 
     def _reset(self, scene: str) -> None:
+        self._heal()
         self._since_clean += 1
         if self._since_clean >= 200:
             self._since_clean = 0
@@ -493,6 +534,8 @@ class Explorer:
                 raise Wrong(f"{side.act.name} neither answers nor waits for a lock")
 
     def _clear_up(self, sides: list[Side]) -> None:
+        if self._cut:
+            return
         for side in sides:
             if side.pending is not None:
                 self.stage.connection.execute("select pg_cancel_backend(%s)", (side.session.pid,))

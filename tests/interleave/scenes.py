@@ -199,8 +199,7 @@ class Stage:
     def __init__(self, conninfo: str) -> None:
         self.conninfo = conninfo
         migrating.apply(conninfo)
-        self.connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=0)
-        self.connection.execute("set synchronous_commit = off")
+        self.connection = self._open()
         self._normal: dict[str, str] = {}
         self.tables = self._tables()
         self._make()
@@ -208,6 +207,16 @@ class Stage:
         for scene in SCENES:
             self.reset(scene)
             self.first[scene] = json.loads(self.dump())
+
+    def _open(self) -> Connection:
+        connection: Connection = psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=0)
+        connection.execute("set synchronous_commit = off")
+        return connection
+
+    def connect(self) -> None:
+        """A new connection in place of one that was lost."""
+        self.connection.close()
+        self.connection = self._open()
 
     def _tables(self) -> dict[str, list[str]]:
         rows = self.connection.execute(

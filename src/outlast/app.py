@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar, Unpack, overload
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
+from outlast._extras import web_application
+from outlast.client import calls
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
-from outlast.client.calls import Application
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Invalid
 from outlast.domain.kinds import In, Item, ItemTask, Kind, Plan, Storable, Task, TaskOptions
+from outlast.domain.model import Principal
 from outlast.domain.registry import Registry
 from outlast.domain.values import MISSING, Hints, check_hint, hints
 from outlast.store.open import open_store, parse
 from outlast.store.protocol import Store
 from outlast.worker.context import Completion, Context, SyncContext
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from outlast.http.app import Application
 
 Out = TypeVar("Out", bound=Storable)
 
@@ -59,13 +66,11 @@ class Outlast(Client):
         self.url = store
         self.registry = Registry()
         self.settings = settings or Settings()
-        self._app = Application(self.registry, self.settings, base_url.rstrip("/"))
         self._opened: Store | None = None
-        self._sync = SyncClient(self._app, lambda: self.store)
+        super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open)
+        self._sync = SyncClient(self._app, self._open)
 
-    @property
-    def store(self) -> Store:
-        """The store that the calls run on."""
+    def _open(self) -> Store:
         if self._opened is None:
             self._opened = open_store(self.url)
         return self._opened
@@ -91,6 +96,15 @@ class Outlast(Client):
         """Registers a task. `async def` takes Context, `def` SyncContext; then the input; then, for plan.each, the item."""
         return _Decorator(self.registry)
 
+    def asgi(self, *, identify: Callable[[Request], Principal | Awaitable[Principal | None] | None]) -> Application:
+        """HTTP API, page and components as one ASGI application, at any prefix. identify: who calls; None is answered 401.
+
+        Needs the extra `web`. Its method `stop` ends event streams and waits, for a server that drains.
+        """
+        if not callable(identify):
+            raise Invalid("asgi(identify=...) takes a function of the request that returns a Principal, or None for nobody.")
+        return web_application(self._desk, identify)
+
     def kind(
         self,
         name: str,
@@ -101,10 +115,12 @@ class Outlast(Client):
         success: str = "",
         cancel_note: str = "",
         keep_claims: Sequence[str] = (),
+        roles: Sequence[str] = (),
     ) -> Callable[[Callable[[Plan[In], In], None]], Kind[In]]:
         """Registers a kind of job; the function fills its plan and is pure: it runs at admission.
 
         label: what people see. promise: seconds to usable, or (to usable, to completed). success, cancel_note: sentences for people.
+        roles: who may submit needs one of them, where any are named; others get Forbidden.
         """
 
         def register(fn: Callable[[Plan[In], In], None]) -> Kind[In]:
@@ -121,6 +137,7 @@ class Outlast(Client):
                 success=success,
                 cancel_note=cancel_note,
                 keep_claims=keep_claims,
+                roles=roles,
             )
             self.registry.add_kind(kind)
             return kind

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from outlast.client import calls
 from outlast.client.calls import Application, Call, Submission
+from outlast.domain.errors import Locked
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
 from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
 from outlast.domain.work import Admission
@@ -103,7 +104,10 @@ class SyncClient:
         self.store.close_sync()
 
     def _admit(self, call: Call[T], prepared: Sequence[Admission]) -> T:
-        value = self._drive(call)
+        try:
+            value = self._drive(call)
+        except Locked as error:
+            raise calls.still_admitting(error, prepared) from error
         self.store.announce(calls.queues_of(prepared))
         return value
 

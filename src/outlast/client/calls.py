@@ -15,7 +15,7 @@ from outlast.client import cursors, views
 from outlast.domain.access import Deed, Scope, reading_scope, scope_of
 from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion
 from outlast.domain.defaults import Settings
-from outlast.domain.errors import Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
+from outlast.domain.errors import Forbidden, Invalid, KeyReused, Locked, NotFound, NotRegistered, OutlastError, StillAdmitting
 from outlast.domain.ids import is_job_id, uuid7
 from outlast.domain.kinds import AnyTask, In, Kind, check_name
 from outlast.domain.model import MAX_NAME, Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
@@ -24,7 +24,7 @@ from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode, encode
 from outlast.domain.work import Admission, Admitted, Control, Filter, JobRow, KeyTaken, OutputRow, RecoveryRows, RerunSource
-from outlast.observe.correlation import correlation_id
+from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
 from outlast.store.programs import admission, control, rerun, status
 
@@ -73,12 +73,27 @@ def prepare(app: Application, kind: Kind[Any], value: Any, *, owner: Principal, 
     if not app.registry.knows(kind):
         raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
     body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
-    sent = _checked(body, kind)
+    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before)
+
+
+def prepare_sent(
+    app: Application, name: str, version: int | None, value: JSON, *, owner: Principal, key: str, not_before: datetime | None
+) -> Admission:
+    """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent."""
+    kind = app.registry.kind(name, version)
+    body = dump(value, limit=app.settings.max_input, what="input")
+    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before)
+
+
+def _submission(
+    app: Application, kind: Kind[Any], body: str, *, owner: Principal, key: str | None, not_before: datetime | None
+) -> Admission:
+    _check_may_submit(owner, kind)
     return _admission(
         app,
         kind,
         body,
-        sent,
+        _checked(body, kind),
         tenant=owner.tenant,
         owner=owner.subject,
         caller=_caller(owner, kind),
@@ -87,6 +102,11 @@ def prepare(app: Application, kind: Kind[Any], value: Any, *, owner: Principal, 
         rerun_of=None,
         effect_root=None,
     )
+
+
+def _check_may_submit(principal: Principal, kind: Kind[Any]) -> None:
+    if kind.roles and not kind.roles & principal.roles:
+        raise Forbidden(f"Only some roles may submit jobs of the kind {kind.name!r}, and none of them is yours.")
 
 
 def _checked(body: str, kind: Kind[Any]) -> Any:
@@ -139,13 +159,18 @@ def _admission(
         rerun_of=rerun_of,
         effect_root=effect_root or job_id,
         correlation_id=clean(correlation_id.get() or uuid.uuid4().hex, limit=MAX_NAME),
-        traceparent=None,
+        traceparent=traceparent.get(),
     )
 
 
 def submit(app: Application, prepared: Admission) -> Call[Handle]:
     """Admits one job, or finds the one that its key made before."""
     (result,) = yield admission.admit([prepared])
+    return (yield from admitted(app, prepared, result))
+
+
+def admitted(app: Application, prepared: Admission, result: Admitted | KeyTaken) -> Call[Handle]:
+    """What a submit comes to, of what the store said; KeyReused for another request's key."""
     if isinstance(result, KeyTaken):
         raise KeyReused("This idempotency key belongs to another request. Use a new key for a new request.")
     return (yield from _handle(app, prepared, result))
@@ -243,6 +268,28 @@ def result(app: Application, job_id: str, task: AnyTask[Any] | None, principal: 
     return decode(outputs[0].body, object if task is None else task.returns)
 
 
+def output(app: Application, job_id: str, principal: Principal, no: int | None) -> Call[str]:
+    """The JSON text of one task's output, by its place in the plan; None: of the task which made the job usable."""
+    scope = scope_of(principal, "result")
+    if not is_job_id(job_id):
+        raise NotFound("There is no such job.")
+    found: JobRow | None
+    row: OutputRow | None
+    if no is None:
+        found, row = yield status.usable_output(scope, job_id)
+    else:
+        outputs: list[OutputRow]
+        found, outputs = yield status.outputs(scope, job_id, task=None, no=no)
+        if found is not None and not outputs:
+            raise NotFound("There is no such task.")
+        row = outputs[0] if outputs else None
+    if found is None:
+        raise (yield from _refusal(principal, job_id))
+    if row is None or row.body is None:
+        raise NotReady("There is no result yet.", job=views.job(app.base_url, app.registry, found))
+    return row.body
+
+
 def recovery(job_id: str, principal: Principal) -> Call[Recovery]:
     """A job's past and what is next, for its owner."""
     found: tuple[JobRow, RecoveryRows] | None = None
@@ -273,6 +320,14 @@ def cancel(app: Application, job_id: str, principal: Principal, version: int | N
 
 def act(app: Application, job_id: str, attention_id: str, *, action: Action, principal: Principal, given: Any) -> Call[JobView]:
     """Takes the owner's decision; a repeat of the same succeeds."""
+    view, _ = yield from decide(app, job_id, attention_id, action=action, principal=principal, given=given)
+    return view
+
+
+def decide(
+    app: Application, job_id: str, attention_id: str, *, action: Action, principal: Principal, given: Any
+) -> Call[tuple[JobView, bool]]:
+    """As `act`; and whether this same request had been taken before."""
     if action not in _ACTIONS:
         raise Invalid(f"action is one of {', '.join(_ACTIONS)}.", code="not_offered")
     answer: str | None = None
@@ -302,7 +357,7 @@ def act(app: Application, job_id: str, attention_id: str, *, action: Action, pri
     view = yield from get(app, job_id, principal)
     if did is Control.SUPERSEDED:
         raise Conflict("This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded")
-    return view
+    return view, did is Control.REPEATED
 
 
 def rerun_job(app: Application, job_id: str, principal: Principal, key: str | None) -> Call[Handle]:
@@ -319,6 +374,7 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
             code="not_final",
         )
     kind = app.registry.kind(source.kind, source.schema_version)
+    _check_may_submit(principal, kind)
     prepared = _admission(
         app,
         kind,
@@ -332,12 +388,10 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
         rerun_of=job_id,
         effect_root=None if source.state == "completed" else source.effect_root,
     )
-    admitted: Admitted | KeyTaken | None = yield rerun.admit_rerun(scope, prepared)
-    if admitted is None:
+    result: Admitted | KeyTaken | None = yield rerun.admit_rerun(scope, prepared)
+    if result is None:
         raise NotFound("There is no such job.")
-    if isinstance(admitted, KeyTaken):
-        raise KeyReused("This idempotency key belongs to another request. Use a new key for a new request.")
-    return (yield from _handle(app, prepared, admitted))
+    return (yield from admitted(app, prepared, result))
 
 
 def wait(app: Application, job_id: str, principal: Principal, timeout: float, until: Literal["usable", "final"]) -> Call[JobView]:
@@ -355,6 +409,13 @@ def wait(app: Application, job_id: str, principal: Principal, timeout: float, un
             return view
         yield min(pause, left)
         pause = min(pause * 1.3, 1.0)
+
+
+def still_admitting(error: Locked, prepared: Iterable[Admission]) -> OutlastError:
+    """What an admission that met a lock for too long is refused with: with a key, it is that key's."""
+    if all(job.key is None for job in prepared):
+        return error
+    return StillAdmitting("A request with this key is still being admitted by another transaction. Repeat it.")
 
 
 def queues_of(prepared: Iterable[Admission]) -> tuple[str, ...]:

@@ -12,7 +12,9 @@
     │   ├── AlreadyCompleted
     │   └── NotReady
     ├── Contended           the caller's transaction has to begin anew
+    ├── StillAdmitting      another transaction is admitting a job with this key
     ├── StoreUnavailable    unreachable, read-only or full; nothing was written
+    │   └── Locked          another transaction held a lock for too long
     ├── OutcomeUnknown      repeat the call with the same key
     └── NotMigrated         the store's schema is older or newer than this code
 
@@ -89,6 +91,17 @@ class StoreUnavailable(OutlastError):
     """The store cannot be reached, is read-only or is full; nothing was written."""
 
     code = "store_unavailable"
+    retryable = True
+
+
+class Locked(StoreUnavailable):
+    """Another transaction held what this one needs for longer than the limit; nothing was written."""
+
+
+class StillAdmitting(OutlastError):
+    """Another transaction holds this key and has not ended within the lock time-out of 2 s; nothing was written. Repeat it."""
+
+    code = "still_admitting"
     retryable = True
 
 

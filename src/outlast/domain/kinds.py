@@ -114,6 +114,7 @@ class Kind(Generic[In]):
         success: str = "",
         cancel_note: str = "",
         keep_claims: Sequence[str] = (),
+        roles: Sequence[str] = (),
     ) -> None:
         self.name = check_name(name, what="kind name")
         if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_INT32:
@@ -126,6 +127,9 @@ class Kind(Generic[In]):
         self.success = success
         self.cancel_note = cancel_note
         self.keep_claims = tuple(keep_claims)
+        if isinstance(roles, str):
+            raise Invalid("roles takes several names, for example roles=['editor'].")
+        self.roles = frozenset(check_text(role, what="role", limit=MAX_NAME) for role in roles)
 
     def plan(self, value: In) -> tuple[TaskSpec, ...]:
         """The tasks of a job with this input, validated; Invalid when the plan cannot be admitted."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from outlast.domain.access import Scope
 from outlast.domain.kinds import TaskSpec
 from outlast.domain.model import Action, State, TaskState
 from outlast.domain.states import StoredJob
@@ -236,6 +237,14 @@ class Filter:
 
     state: str | None = None
     kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a watcher reads at once: jobs by id, and ids with versions of each owner's newest jobs."""
+
+    jobs: dict[str, JobRow]
+    newest: dict[Scope, list[tuple[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,3 +201,68 @@ class ListenUnavailable(Event):
 
     def text(self) -> str:
         return f"no notifications ({self.reason}): new work is found by polling"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEnded(Event):
+    """An HTTP request was answered. `route` is the route's name, never the address, which holds ids and queries of users."""
+
+    level: ClassVar[str] = "DEBUG"
+    method: str
+    route: str
+    status: int
+    seconds: float
+    correlation_id: str
+
+    def text(self) -> str:
+        return f"{self.method} {self.route or '(no route)'}: {self.status} after {self.seconds:.3f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed(Event):
+    """An HTTP request met an unexpected error, which the caller is not told. `error` is its type and place: its text may hold values."""
+
+    level: ClassVar[str] = "ERROR"
+    route: str
+    error: str
+    correlation_id: str
+
+    def text(self) -> str:
+        return f"{self.route or '(no route)'} failed ({self.error})"
+
+
+@dataclass(frozen=True, slots=True)
+class JobAdmitted(Event):
+    """A request was answered with a job: a new one, or the one that its key had made before."""
+
+    job_id: str
+    kind: str
+    replayed: bool
+    correlation_id: str
+
+    def text(self) -> str:
+        return f"job {self.job_id} of kind {self.kind} {'found again by its key' if self.replayed else 'admitted'}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobControlled(Event):
+    """A request changed a job: cancel, rerun, or an action on its attention."""
+
+    job_id: str
+    deed: str
+    correlation_id: str
+
+    def text(self) -> str:
+        return f"job {self.job_id}: {self.deed}"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTrouble(Event):
+    """What the event streams show cannot be read just now; it is tried again."""
+
+    level: ClassVar[str] = "WARNING"
+    error: str
+    again_in: float
+
+    def text(self) -> str:
+        return f"the watcher of event streams cannot read the store ({self.error}; tried again in {self.again_in:.1f} s)"

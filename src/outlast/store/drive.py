@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from outlast.domain.defaults import PATIENCE
-from outlast.domain.errors import Contended, Invalid, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
+from outlast.domain.errors import Contended, Invalid, Locked, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
 from outlast.store.program import Access, Operation, Program, Rows, Statement, T
 
 SubPrograms = Mapping[str, Callable[[Mapping[str, Any]], Program[Rows]]]
@@ -17,6 +17,7 @@ class Fault(Enum):
     """What a driver's error means for the program that met it."""
 
     CONFLICT = "conflict"  # serialization failure, deadlock, lock time-out, busy: nothing was written, run it again
+    LOCKED = "locked"  # a conflict too: another transaction held a lock for longer than the limit
     LOST = "lost"  # the connection is gone; at a commit the outcome is unknown
     READ_ONLY = "read_only"
     FULL = "full"
@@ -85,6 +86,8 @@ class Tries:
             if fault is Fault.DATA:
                 raise BadData("The store refused one of the values. Nothing was written.") from cause
             raise cause
+        if fault is Fault.LOCKED and not self._operation.patient:
+            raise self._refusal(fault) from cause
         if fault in (Fault.SCHEMA, Fault.READ_ONLY, Fault.FULL, Fault.DATA, Fault.UNKNOWN) or now >= self._until:
             raise self._refusal(fault) from cause
         return min(0.01 * (1 << min(self._count - 1, 6)), 0.5, max(self._until - now, 0.0))
@@ -97,6 +100,7 @@ class Tries:
 
 _REFUSALS: Mapping[Fault, Callable[[], OutlastError]] = {
     Fault.CONFLICT: lambda: StoreUnavailable("The store is busy: others held its locks for too long. Try again."),
+    Fault.LOCKED: lambda: Locked("Another transaction holds what this one needs. Nothing was written; try again."),
     Fault.LOST: lambda: StoreUnavailable("The store cannot be reached. Nothing was written; try again."),
     Fault.REFUSED: lambda: StoreUnavailable(
         "The store refuses connections. Nothing was written; check its address and limits, or try again."

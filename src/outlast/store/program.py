@@ -45,7 +45,7 @@ class Operation(Generic[T]):
     """A program ready to run. `start` makes it anew for each try.
 
     repeatable: running it again after a commit of unknown outcome gives the true verdict and changes nothing twice.
-    urgent: on SQLite it goes ahead of the writer's queue.
+    urgent: on SQLite it goes ahead of the writer's queue. patient: after a lock time-out it is tried again.
     """
 
     name: str
@@ -53,16 +53,17 @@ class Operation(Generic[T]):
     start: Callable[[], Program[T]]
     repeatable: bool = True
     urgent: bool = False
+    patient: bool = True
 
 
 def operation(
-    access: Access, *, repeatable: bool = True, urgent: bool = False
+    access: Access, *, repeatable: bool = True, urgent: bool = False, patient: bool = True
 ) -> Callable[[Callable[P, Program[T]]], Callable[P, Operation[T]]]:
     """Makes a program function into one that returns an `Operation`."""
 
     def wrap(fn: Callable[P, Program[T]]) -> Callable[P, Operation[T]]:
         def make(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-            return Operation(fn.__name__, access, lambda: fn(*args, **kwargs), repeatable, urgent)
+            return Operation(fn.__name__, access, lambda: fn(*args, **kwargs), repeatable, urgent, patient)
 
         make.__name__, make.__doc__ = fn.__name__, fn.__doc__
         return make

@@ -33,6 +33,8 @@ def tokens(now: str = CLOCK) -> dict[str, Token]:
         "bigint": lambda p: f":{p}::bigint",
         "textarg": lambda p: f":{p}::text",
         "jsonarg": lambda p: f":{p}::json",
+        "among": lambda p: f"= any(array(select json_array_elements_text(:{p}::json)))",
+        "among_ids": lambda p: f"= any(array(select json_array_elements_text(:{p}::json)::uuid))",
         "key": "tenant, job_id, no",
         "for_update": "for no key update",
         "skip_locked": "for no key update skip locked",

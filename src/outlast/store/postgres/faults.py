@@ -27,7 +27,7 @@ _BY_STATE = {
     "42703": Fault.SCHEMA,
     "42P01": Fault.SCHEMA,
     "53100": Fault.FULL,
-    "55P03": Fault.CONFLICT,
+    "55P03": Fault.LOCKED,
     "57014": Fault.CONFLICT,
     "57P01": Fault.LOST,
     "57P02": Fault.LOST,

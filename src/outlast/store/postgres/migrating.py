@@ -100,6 +100,7 @@ _REFUSED = {
     Fault.FULL: "The server's disk is full.",
     Fault.LOST: "The connection to the server was lost.",
     Fault.CONFLICT: "The server's locks were held for too long; run it again.",
+    Fault.LOCKED: "The server's locks were held for too long; run it again.",
 }
 
 

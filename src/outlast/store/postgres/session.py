@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 
-LOCK_TIMEOUT_MS = 5_000
+LOCK_TIMEOUT_MS = 2_000
 CONNECT_LIMIT = 5  # seconds for a connection to come about; psycopg alone would wait for two minutes
 CALL_LIMIT = 15.0  # seconds after which a silent connection is cut: no statement of ours takes that long
 

@@ -10,7 +10,7 @@ from outlast.domain.work import Admission, Admitted, KeyTaken
 from outlast.store.program import Access, Program, Repeat, Statement, operation
 
 
-@operation(Access.STATEMENT)
+@operation(Access.STATEMENT, patient=False)
 def admit(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken]]:
     """Admits each job whose key is new; the others get the job that has the key, or KeyTaken for another request.
 
@@ -28,7 +28,7 @@ def admit(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken]]:
     return results
 
 
-@operation(Access.TRANSACTION)
+@operation(Access.TRANSACTION, patient=False)
 def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
     """As `admit`, all or none: KeyReused, which rolls the transaction back, when one key belongs to another request."""
     results = yield from admit(jobs).start()

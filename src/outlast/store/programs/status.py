@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any, cast
 
 from outlast.domain.access import Scope
@@ -17,6 +19,7 @@ from outlast.domain.work import (
     RecoveryRows,
     RerunSource,
     TaskRow,
+    Watched,
 )
 from outlast.store.program import Access, Program, Statement, operation, rows_of
 
@@ -75,6 +78,19 @@ def _found(scope: Scope, job_id: str) -> Program[JobRow | None]:
 def job(scope: Scope, job_id: str) -> Program[JobRow | None]:
     """One job as it stands, if it lies in the scope."""
     return (yield from _found(scope, job_id))
+
+
+@operation(Access.READ)
+def watched(ids: Sequence[str], tenants: Sequence[str], owners: Sequence[Scope], *, newest: int) -> Program[Watched]:
+    """The jobs of these ids as they stand, and ids and versions of each owner's newest ones; for one watcher over many readers."""
+    rows: list[JobRow] = []
+    if ids:
+        rows = yield from rows_of(Statement("jobs_watched", {"ids": json.dumps(list(ids)), "tenants": json.dumps(list(tenants))}), _job)
+    found: dict[Scope, list[tuple[str, int]]] = {}
+    for scope in owners:
+        listed = yield Statement("newest_of_owner", {"tenant": scope.tenant, "owner": scope.owner, "limit": newest})
+        found[scope] = [(str(r[0]), int(r[1])) for r in listed]
+    return Watched({row.id: row for row in rows}, found)
 
 
 @operation(Access.READ)

@@ -23,6 +23,16 @@ where j.id < {uuid:before} and ({textarg:tenant} is null or j.tenant = {textarg:
   and ({textarg:kind} is null or j.kind = {textarg:kind})
 order by j.id desc limit :limit
 
+-- name: jobs_watched
+-- Several jobs at once, for those who watch them. Each was read in its own scope before, and is compared with it again.
+{job_select}
+where j.id {among_ids:ids} and j.tenant {among:tenants}
+
+-- name: newest_of_owner
+-- What is new with an owner, from the index and a few columns: which rows are worth reading whole.
+select {str:j.id}, j.version from {outlast.job} j
+where j.tenant = :tenant and j.owner = :owner order by j.id desc limit :limit
+
 -- name: job_owner
 -- Whose job an id is, for an operator at the store itself.
 select tenant, owner from {outlast.job} where id = :job_id

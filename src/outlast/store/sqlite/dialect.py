@@ -30,6 +30,8 @@ def tokens(now: str = CLOCK) -> dict[str, Token]:
         "bigint": lambda p: f":{p}",
         "textarg": lambda p: f":{p}",
         "jsonarg": lambda p: f":{p}",
+        "among": lambda p: f"in (select value from json_each(:{p}))",
+        "among_ids": lambda p: f"in (select value from json_each(:{p}))",
         "key": "tenant, job_id, no",
         "for_update": "",
         "skip_locked": "",

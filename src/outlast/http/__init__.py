@@ -1,0 +1,1 @@
+"""The HTTP side: API, events, page and component as one ASGI application that any host can mount. Needs the extra `web`."""

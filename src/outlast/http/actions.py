@@ -1,0 +1,60 @@
+"""What the owner does with a job: cancel it, decide a question, run it again."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from outlast.client import calls
+from outlast.domain.conflicts import AlreadyCompleted
+from outlast.domain.model import JobView
+from outlast.http import bodies, etags, wire
+from outlast.http.call import Call, header
+from outlast.http.jobs import admitted, idempotency_key, query
+from outlast.http.problems import Problem
+from outlast.observe.events import JobControlled
+from outlast.observe.hub import emit
+
+_OK, _ACCEPTED = 200, 202
+
+
+async def cancel(call: Call) -> Response:
+    """Cancels. The order of the checks: 404, 403, already cancelled, 409, 428, 412."""
+    query(call.request)
+    return call.show(await cancelled(call, header(call.request, "if-match")))
+
+
+async def cancelled(call: Call, if_match: str | None) -> JobView:
+    """The job after its cancel. Without a precondition only where there is nothing left to decide."""
+    job = await call.job()
+    if if_match is None:
+        if job.state == "completed":
+            raise AlreadyCompleted("The job had completed before.", job=job)
+        if job.state == "cancelled":
+            return await call.desk.drive(calls.cancel(call.desk.app, call.job_id, call.principal, None))
+        tag = etags.strong(job)
+        raise Problem("precondition_required", f"Send If-Match with the job's ETag, now {tag}, or * for whatever it is.", job=job)
+    version = etags.wanted_version(if_match, job.version)
+    view = await call.desk.drive(calls.cancel(call.desk.app, call.job_id, call.principal, version))
+    emit(JobControlled(view.id, "cancel", view.correlation_id))
+    return view
+
+
+async def act(call: Call) -> Response:
+    """Decides an open question; the same request again is answered 200."""
+    query(call.request)
+    await call.job()  # who may not see it learns nothing from what the body is refused for
+    sent = await bodies.read_json(call.request, wire.Act, limit=call.desk.app.settings.max_input + bodies.ENVELOPE)
+    view, repeated = await call.desk.drive(
+        calls.decide(call.desk.app, call.job_id, sent.attention_id, action=sent.action, principal=call.principal, given=sent.input)
+    )
+    emit(JobControlled(view.id, sent.action, view.correlation_id))
+    return call.show(view, _OK if repeated else _ACCEPTED)
+
+
+async def rerun(call: Call) -> Response:
+    """A new job of the same request; the same key gives the same new job."""
+    query(call.request)
+    key = idempotency_key(call.request)
+    handle = await call.desk.drive(calls.rerun_job(call.desk.app, call.job_id, call.principal, key))
+    call.desk.store.announce(("*",))
+    return await admitted(call, handle)

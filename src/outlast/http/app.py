@@ -1,0 +1,80 @@
+"""Puts the routes together into one ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from starlette.requests import Request
+from starlette.routing import Route as Place
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from outlast.client.desk import Desk
+from outlast.domain.errors import OutlastError
+from outlast.http.answers import base_of
+from outlast.http.authentication import Authenticator, Identify
+from outlast.http.call import Call, Service
+from outlast.http.guard import Guard
+from outlast.http.limits import Limits
+from outlast.http.pacing import Pacing
+from outlast.http.problems import Problem, problem_of
+from outlast.http.routes import ROUTES
+from outlast.http.table import Access, Route
+from outlast.http.watcher import Watcher
+
+
+class Application:
+    """The ASGI application. Mount it at any prefix; it needs no lifespan."""
+
+    def __init__(self, desk: Desk, authenticator: Authenticator, *, routes: Iterable[Route] = ROUTES) -> None:
+        self.service = Service(desk, authenticator, Pacing(desk.app.registry), Limits(), Watcher(desk))
+        self._app = Guard(self._router(routes), base=desk.app.base_url)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        await self._app(scope, receive, send)
+
+    def stop(self) -> None:
+        """Ends event streams and waits, so that the server can end: call it when the process is told to stop."""
+        self.service.watcher.stop()
+
+    def _router(self, routes: Iterable[Route]) -> ASGIApp:
+        methods: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            methods.setdefault(route.path, {})[route.method] = route
+        places = [Place(path, endpoint=_Resource(self.service, at)) for path, at in methods.items()]
+        return Router(places, redirect_slashes=False, default=_nothing_here)
+
+
+class _Resource:
+    """Everything on one path."""
+
+    def __init__(self, service: Service, routes: Mapping[str, Route]) -> None:
+        self._service = service
+        self._routes = routes
+        self._allow = ", ".join(sorted({*routes, *(["HEAD"] if "GET" in routes else [])}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        route = self._routes.get(method)
+        if route is None:
+            raise Problem("method_not_allowed", f"Allowed here: {self._allow}.", headers={"Allow": self._allow})
+        scope["outlast.route"] = route.name
+        request = Request(scope, receive)
+        call = Call(request, self._service, base_of(self._service.desk.app.base_url, scope), None)
+        try:
+            if route.access is not Access.PUBLIC:
+                call = Call(request, self._service, call.base, await self._service.authenticator.principal(request))
+            response = await route.endpoint(call)
+        except OutlastError as error:
+            raise problem_of(error) from error
+        await response(scope, receive, send)
+
+
+async def _nothing_here(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise Problem("not_found", "There is nothing at this address.")
+
+
+def build(desk: Desk, identify: Identify) -> Application:
+    """The application for a host that says by `identify` who is calling."""
+    return Application(desk, Authenticator(identify))

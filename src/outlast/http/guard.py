@@ -1,0 +1,170 @@
+"""Stands around everything: bounds of a request's head, correlation, headers of every answer, and an opaque answer to a defect."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import MutableMapping
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from outlast.http.answers import problem_response
+from outlast.http.problems import Problem
+from outlast.observe.correlation import correlation_id, traceparent
+from outlast.observe.events import RequestEnded, RequestFailed
+from outlast.observe.hub import emit
+
+MOST_TARGET: Final = 4_096
+MOST_HEADERS: Final = 100
+MOST_HEADER_BYTES: Final = 32_768
+_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}")
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_ONCE: Final = frozenset(
+    {"authorization", "content-type", "content-length", "host", "if-match", "if-none-match", "last-event-id", "origin"}
+)
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_SAME_SITE: Final = frozenset({"same-origin", "none"})
+
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """The outermost part of the application. `base` is where answers say that the API is mounted; empty: where the host mounts it."""
+
+    def __init__(self, app: ASGIApp, *, base: str) -> None:
+        self._app = app
+        self._base = base
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request; lifespan and websocket are answered too."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        headers = Headers(scope=scope)
+        given, trace = _correlation(headers)
+        tokens = (correlation_id.set(given), traceparent.set(trace))
+        answer = _Answer(send)
+        started = time.monotonic()
+        try:
+            await self._guarded(scope, receive, answer, headers)
+        finally:
+            correlation_id.reset(tokens[0])
+            traceparent.reset(tokens[1])
+            route = scope.get("outlast.route", "")
+            emit(RequestEnded(scope["method"], route, answer.status, time.monotonic() - started, given))
+
+    async def _guarded(self, scope: Scope, receive: Receive, answer: _Answer, headers: Headers) -> None:
+        try:
+            try:
+                _check_head(scope, headers)
+                _check_site(scope, headers)
+                await self._app(scope, receive, answer)
+            except Problem as refused:
+                await problem_response(refused, self._base, scope)(scope, receive, answer)
+        except ClientDisconnect:
+            pass  # nobody is there to be answered
+        except Exception as error:
+            emit(RequestFailed(scope.get("outlast.route", ""), place_of(error), correlation_id.get() or ""))
+            if not answer.begun:
+                problem = Problem("internal", "The application met an unexpected error. The correlation id finds it in the log.")
+                await problem_response(problem, self._base, scope)(scope, receive, answer)
+            else:
+                raise
+
+
+class _Answer:
+    """Sends, with the headers that every answer has."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+        self.status = 0
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers["X-Request-Id"] = correlation_id.get() or ""
+        await self._send(message)
+
+
+def place_of(error: BaseException) -> str:
+    """The type of an error and where it was raised: its text may hold what nobody should read."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = "" if last is None else f" at {last.tb_frame.f_globals.get('__name__', '?')}:{last.tb_lineno}"
+    return f"{type(error).__name__}{where}"
+
+
+def _correlation(headers: Headers) -> tuple[str, str | None]:
+    """The id under which the request is found in logs, and the trace it belongs to."""
+    trace = headers.get("traceparent")
+    found = None if trace is None or len(headers.getlist("traceparent")) > 1 else _TRACEPARENT.fullmatch(trace)
+    wanted = headers.get("x-request-id")
+    if wanted is not None and _REQUEST_ID.fullmatch(wanted):
+        return wanted, None if found is None else trace
+    return (uuid.uuid4().hex, None) if found is None else (found[1], trace)
+
+
+def _check_head(scope: Scope, headers: Headers) -> None:
+    raw: bytes = scope.get("raw_path") or b""
+    query: bytes = scope.get("query_string") or b""
+    if len(raw) + len(query) > MOST_TARGET:
+        raise Problem("target_too_long", f"Path and query together may have {MOST_TARGET} bytes.")
+    pairs = headers.raw
+    if len(pairs) > MOST_HEADERS or sum(len(name) + len(value) for name, value in pairs) > MOST_HEADER_BYTES:
+        raise Problem("headers_too_large", f"Send at most {MOST_HEADERS} header fields of {MOST_HEADER_BYTES} bytes together.")
+    for part in (raw, query):
+        if _ESCAPE.search(part) or not _is_text(unquote_to_bytes(part)):
+            raise Problem("bad_request", "The address is not percent-encoded UTF-8.")
+    for name in _ONCE:
+        if len(headers.getlist(name)) > 1:
+            raise Problem("bad_request", f"The header {name} stands there more than once; send it once.")
+
+
+def _is_text(decoded: bytes) -> bool:
+    try:
+        return "\x00" not in decoded.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _check_site(scope: Scope, headers: Headers) -> None:
+    """Refuses what a page of another site makes a browser send (the Fetch metadata, else the origin, say so)."""
+    if scope["method"] in _SAFE:
+        return
+    site = headers.get("sec-fetch-site")
+    origin = headers.get("origin")
+    another = origin is not None and origin.partition("://")[2] != headers.get("host")
+    if another if site is None else site not in _SAME_SITE:
+        raise Problem("cross_site", "Pages of other sites may not do this. Send it from a page of this one, or without a browser.")
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """For who runs this application by itself; a host that mounts it sends nothing here."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+            return

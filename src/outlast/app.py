@@ -69,6 +69,7 @@ class Outlast(Client):
         self._opened: Store | None = None
         super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open)
         self._sync = SyncClient(self._app, self._open)
+        self.identify: Callable[[Request], Principal | Awaitable[Principal | None] | None] | None = None
 
     def _open(self) -> Store:
         if self._opened is None:
@@ -103,7 +104,8 @@ class Outlast(Client):
         """
         if not callable(identify):
             raise Invalid("asgi(identify=...) takes a function of the request that returns a Principal, or None for nobody.")
-        return web_application(self._desk, identify)
+        self.identify = identify
+        return web_application(self.desk, identify)
 
     def kind(
         self,

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 import click
 
 from outlast.cli.output import safe
+from outlast.observe.logging import JsonFormatter
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
+_FORMATS: Final = ("text", "json")
 _FIRST_PAUSE: Final = 5.0
 _LONGEST_PAUSE: Final = 600.0
 _MOST_WORDS: Final = 100
 
-log_option = click.option("--log", type=click.Choice(_LEVELS), default="info", show_default=True, help="How much goes to standard error.")
+_log = click.option("--log", type=click.Choice(_LEVELS), default="info", show_default=True, help="How much goes to standard error.")
+_log_format = click.option(
+    "--log-format", type=click.Choice(_FORMATS), default="text", show_default=True, help="Lines for people, or JSON lines with all fields."
+)
 
 
-def write_log(level: str) -> None:
+def log_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options `--log` and `--log-format` of a command that works."""
+    return _log(_log_format(command))
+
+
+def write_log(level: str, log_format: str) -> None:
     """Logs to standard error, unless the application has set up logging by itself."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(JsonFormatter() if log_format == "json" else _OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.getLogger("psycopg.pool").addFilter(Seldom())
 

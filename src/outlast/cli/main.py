@@ -15,9 +15,10 @@ from outlast.cli.exits import Exit, Refused, table_of_exits, tell
 from outlast.cli.stopping import stopping
 from outlast.domain.errors import OutlastError
 
-_WORKING: Final = frozenset({"dev", "worker"})
+_WORKING: Final = frozenset({"dev", "serve", "worker"})
 _COMMANDS: Final = {
     "dev": "Everything in this process, for development; migrates by itself.",
+    "serve": "Serve the API and the page.",
     "worker": "Run tasks until told to stop.",
     "migrate": "Bring the store's tables to this version, or say what is missing.",
     "jobs": "Submit, list, show, cancel, retry and rerun jobs.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from outlast.app import Outlast
 from outlast.cli.exits import Exit
@@ -34,7 +34,15 @@ def store_for(app: Outlast) -> Store:
     return store
 
 
-def work(app: Outlast, options: Options) -> NoReturn:
+class Beside(Protocol):
+    """What runs beside the worker and ends with it."""
+
+    def stop(self, *, patience: float) -> None:
+        """Ends, and waits for that at most so many seconds."""
+        ...
+
+
+def work(app: Outlast, options: Options, *, also: Beside | None = None) -> NoReturn:
     """Runs a worker until it is told to stop or cannot go on, and ends the process. Refusals at its start are raised."""
     stopping.install()
     store = store_for(app)
@@ -55,6 +63,8 @@ def work(app: Outlast, options: Options) -> NoReturn:
         code = loop.run_until_complete(_run(worker, store, ready))
     except asyncio.CancelledError:
         code = Exit.DEFECT
+    if also is not None:
+        also.stop(patience=_CLOSE)
     if code in _WHY:
         note(f"error: {_WHY[code]}")
     leave(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from outlast.cli.log import log_option, write_log
+from outlast.cli.log import log_options, write_log
 from outlast.cli.options import application, seconds, store_option, target_argument
 from outlast.cli.work import work
 from outlast.domain.defaults import GRACE, LEASE_POSTGRES, LEASE_SQLITE, SLOTS, ZOMBIES
@@ -45,8 +45,18 @@ def slots_of(queues: tuple[str, ...]) -> dict[str, int] | None:
 @click.option(
     "--zombies", type=click.IntRange(min=1), default=ZOMBIES, show_default=True, help="At so many tasks that outlive their lease: end."
 )
-@log_option
-def command(target: str, *, store: str | None, queues: tuple[str, ...], lease: float | None, grace: float, zombies: int, log: str) -> None:
+@log_options
+def command(
+    target: str,
+    *,
+    store: str | None,
+    queues: tuple[str, ...],
+    lease: float | None,
+    grace: float,
+    zombies: int,
+    log: str,
+    log_format: str,
+) -> None:
     """Run the tasks of TARGET (module:attribute) until told to stop.
 
     Prints `worker ID ready` once it works. SIGTERM or SIGINT: no task is claimed any more, those that run have the grace period,
@@ -54,5 +64,5 @@ def command(target: str, *, store: str | None, queues: tuple[str, ...], lease: f
     """
     slots = slots_of(queues)
     app = application(target, store)
-    write_log(log)
+    write_log(log, log_format)
     work(app, Options(slots, lease=lease, grace=grace, zombies=zombies))

@@ -25,12 +25,12 @@ class Client:
 
     def __init__(self, app: Application, store: Callable[[], Store]) -> None:
         self._app = app
-        self._desk = Desk(app, store)
+        self.desk = Desk(app, store)
 
     @property
     def store(self) -> Store:
         """The store that the calls run on."""
-        return self._desk.store
+        return self.desk.store
 
     async def submit(
         self, kind: Kind[In], input: In, *, owner: Principal, key: str | None = None, not_before: datetime | None = None
@@ -41,16 +41,16 @@ class Client:
         A naive `not_before` is Invalid.
         """
         prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before)
-        return await self._desk.submit(prepared)
+        return await self.desk.submit(prepared)
 
     async def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
         """All or none, in one transaction; handles in order."""
         prepared = [calls.prepare(self._app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before) for s in submissions]
-        return await self._desk.submit_many(prepared)
+        return await self.desk.submit_many(prepared)
 
     async def get(self, job_id: str, *, principal: Principal) -> JobView:
         """The job as it stands."""
-        return await self._desk.drive(calls.get(self._app, job_id, principal))
+        return await self.desk.drive(calls.get(self._app, job_id, principal))
 
     async def list(
         self,
@@ -62,11 +62,11 @@ class Client:
         cursor: str | None = None,
     ) -> Page[JobView]:
         """The principal's own jobs, newest first."""
-        return await self._desk.drive(calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor))
+        return await self.desk.drive(calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor))
 
     async def tasks(self, job_id: str, *, principal: Principal) -> tuple[TaskView, ...]:
         """The job's tasks in plan order."""
-        return await self._desk.drive(calls.tasks(job_id, principal))
+        return await self.desk.drive(calls.tasks(job_id, principal))
 
     @overload
     async def result(self, job_id: str, *, principal: Principal) -> object: ...
@@ -74,27 +74,27 @@ class Client:
     async def result(self, job_id: str, task: AnyTask[D], *, principal: Principal, label: str | None = None) -> D: ...
     async def result(self, job_id: str, task: AnyTask[Any] | None = None, *, principal: Principal, label: str | None = None) -> Any:
         """A task's output; without `task`, as JSON, that of the task which made the job usable. Raises NotReady before there is one."""
-        return await self._desk.drive(calls.result(self._app, job_id, task, principal, label))
+        return await self.desk.drive(calls.result(self._app, job_id, task, principal, label))
 
     async def recovery(self, job_id: str, *, principal: Principal) -> Recovery:
         """What happened to the job so far and what is next; for its owner only."""
-        return await self._desk.drive(calls.recovery(job_id, principal))
+        return await self.desk.drive(calls.recovery(job_id, principal))
 
     async def wait(self, job_id: str, *, principal: Principal, timeout: float, until: Literal["usable", "final"] = "final") -> JobView:
         """The job when it is so, or as it stands after `timeout` seconds."""
-        return await self._desk.drive(calls.wait(self._app, job_id, principal, timeout, until))
+        return await self.desk.drive(calls.wait(self._app, job_id, principal, timeout, until))
 
     async def cancel(self, job_id: str, *, principal: Principal, version: int | None = None) -> JobView:
         """Nothing of the job is written after it. A repeat succeeds. Raises AlreadyCompleted, StaleVersion."""
-        return await self._desk.drive(calls.cancel(self._app, job_id, principal, version))
+        return await self.desk.drive(calls.cancel(self._app, job_id, principal, version))
 
     async def act(self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None) -> JobView:
         """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input."""
-        return await self._desk.drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
+        return await self.desk.drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
 
     async def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:
         """A new job of the same request that names the old one; the same key gives the same new job. Conflict: not final."""
-        handle = await self._desk.drive(calls.rerun_job(self._app, job_id, principal, key))
+        handle = await self.desk.drive(calls.rerun_job(self._app, job_id, principal, key))
         self.store.announce(("*",))
         return handle
 

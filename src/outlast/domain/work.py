@@ -156,6 +156,7 @@ class LostLease:
     no: int
     fence: int
     revoked: bool
+    correlation_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ class OpenWindow:
     tenant: str
     job_id: str
     id: str
+    correlation_id: str = ""
 
 
 class Swept(Enum):

@@ -75,6 +75,6 @@ async def _nothing_here(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise Problem("not_found", "There is nothing at this address.")
 
 
-def build(desk: Desk, identify: Identify) -> Application:
+def build(desk: Desk, identify: Identify, *, development: bool = False) -> Application:
     """The application for a host that says by `identify` who is calling."""
     return Application(desk, Authenticator(identify))

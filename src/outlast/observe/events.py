@@ -95,6 +95,7 @@ class StaleWriteRefused(Event):
     task: str
     fence: int
     verdict: str
+    correlation_id: str
 
     def text(self) -> str:
         return f"a result of {self.task} in job {self.job_id} (fence {self.fence}) came too late and was dropped: {self.verdict}"
@@ -109,6 +110,7 @@ class LeaseLost(Event):
     no: int
     fence: int
     reason: str
+    correlation_id: str
 
     def text(self) -> str:
         return f"the lease of task {self.no} in job {self.job_id} (fence {self.fence}) ended: {self.reason}"
@@ -122,6 +124,7 @@ class Swept(Event):
     job_id: str
     no: str
     outcome: str
+    correlation_id: str
 
     def text(self) -> str:
         return f"the sweep found task {self.no} of job {self.job_id}: {self.outcome}"
@@ -135,6 +138,7 @@ class BadRow(Event):
     where: str
     job_id: str
     error: str
+    correlation_id: str
 
     def text(self) -> str:
         return f"{self.where}: job {self.job_id} cannot be handled ({self.error}); the rest goes on"
@@ -175,6 +179,7 @@ class Zombie(Event):
     job_id: str
     zombies: int
     limit: int
+    correlation_id: str
 
     def text(self) -> str:
         return f"{self.task} of job {self.job_id} still runs after its lease ended ({self.zombies} of {self.limit} before the worker ends)"

@@ -182,7 +182,11 @@ class Committer:
                 )
             )
         elif not isinstance(ending.outcome, Ended):
-            emit(StaleWriteRefused(claimed.ref.job_id, claimed.ref.no, task, claimed.ref.fence, settled.verdict.value))
+            emit(
+                StaleWriteRefused(
+                    claimed.ref.job_id, claimed.ref.no, task, claimed.ref.fence, settled.verdict.value, claimed.correlation_id
+                )
+            )
             if settled.verdict is Verdict.CANCELLED:
                 hold.lose("cancelled")
                 self.put(hold, Ended("cancelled"))

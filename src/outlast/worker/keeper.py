@@ -91,7 +91,7 @@ class Keeper:
                 return  # settled while the renewal was under way
         hold.lose("deadline" if reason == "replaced" and time.monotonic() >= hold.deadline else reason)
         ref = hold.claimed.ref
-        emit(LeaseLost(ref.job_id, ref.no, ref.fence, reason))
+        emit(LeaseLost(ref.job_id, ref.no, ref.fence, reason, hold.claimed.correlation_id))
 
     def _loop(self) -> None:
         interval = self._lease / RENEWALS_PER_LEASE

@@ -240,7 +240,7 @@ class Worker:
         self._keeper.remove(hold)
         self._slots.give(hold)  # others may run in its place; its own writes are refused
         limit = self._options.zombies
-        emit(Zombie(hold.claimed.handler, hold.claimed.ref.job_id, len(self._zombies), limit))
+        emit(Zombie(hold.claimed.handler, hold.claimed.ref.job_id, len(self._zombies), limit, hold.claimed.correlation_id))
         self._claimer.hint()
         if len(self._zombies) >= limit:
             self._exit = Exit.ZOMBIES

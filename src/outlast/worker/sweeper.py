@@ -72,7 +72,7 @@ class Sweeper:
         lost: LostLease | None = None
         while rows := await self._store.run(sweep.ended_leases(lost, BATCH)):
             for row in rows:
-                await self._isolated(report, row.job_id, str(row.no), partial(self._lost, row))
+                await self._isolated(report, row, str(row.no), partial(self._lost, row))
             lost = rows[-1]
             if len(rows) < BATCH:
                 break
@@ -80,7 +80,7 @@ class Sweeper:
         while questions := await self._store.run(sweep.windows_over(over, BATCH)):
             for question in questions:
                 closing = sweep.close_window(question, retention_ms=self._windows.retention_ms)
-                await self._isolated(report, question.job_id, question.id, partial(self._store.run, closing))
+                await self._isolated(report, question, question.id, partial(self._store.run, closing))
             over = questions[-1]
             if len(questions) < BATCH:
                 break
@@ -97,15 +97,15 @@ class Sweeper:
             return await self._store.run(sweep.give_up_lost(row, window_ms=window.attention_ms, retention_ms=window.retention_ms))
         return await self._store.run(sweep.retry_lost(row, decided.delay_ms))
 
-    async def _isolated(self, report: SweepReport, job_id: str, no: str, run: Callable[[], Awaitable[Swept]]) -> None:
+    async def _isolated(self, report: SweepReport, row: LostLease | OpenWindow, no: str, run: Callable[[], Awaitable[Swept]]) -> None:
         try:
             outcome = await run()
         except Exception as error:
             if isinstance(error, OutlastError) and not isinstance(error, BadData):
                 raise  # the store is in trouble, not the row
             report.bad += 1
-            emit(BadRow("sweep", job_id, type(error).__name__))
+            emit(BadRow("sweep", row.job_id, type(error).__name__, row.correlation_id))
             return
         report.count(outcome)
         if outcome is not Swept.PASSED:
-            emit(SweptEvent(job_id, no, outcome.value))
+            emit(SweptEvent(row.job_id, no, outcome.value, row.correlation_id))

@@ -21,10 +21,8 @@ def ended_leases(after: LostLease | None, limit: int) -> Program[list[LostLease]
         {"tenant": "", "job_id": _LOWEST, "no": -1} if after is None else {"tenant": after.tenant, "job_id": after.job_id, "no": after.no}
     )
 
-    def row(tenant: str, job_id: str, no: int, fence: int, revoked: int) -> LostLease:
-        return LostLease(tenant, job_id, no, fence, bool(revoked))
-
-    return (yield from rows_of(Statement("ended_leases", {**start, "limit": limit}), row))
+    rows = yield Statement("ended_leases", {**start, "limit": limit})
+    return [LostLease(tenant, job_id, no, fence, bool(revoked), found) for tenant, job_id, no, fence, revoked, found in rows]
 
 
 @operation(Access.READ)

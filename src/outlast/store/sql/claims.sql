@@ -68,8 +68,9 @@ select state, fence, spent from {outlast.task} where tenant = :tenant and job_id
 
 -- name: ended_leases
 -- Candidates of the sweep, from a start position on, so that rows which cannot be handled do not hide the rest.
-select tenant, {str:job_id}, no, fence, cast(revoked as integer)
-from {outlast.queue_entry}
+select tenant, {str:job_id}, no, fence, cast(revoked as integer),
+  coalesce((select j.correlation_id from {outlast.job} j where j.tenant = e.tenant and j.id = e.job_id), '')
+from {outlast.queue_entry} e
 where holder is not null and lease_until <= {now_once} and ({key}) > (:tenant, {uuid:job_id}, :no)
 order by tenant, job_id, no limit :limit
 

@@ -73,7 +73,9 @@ select tenant, job_id, no, :name, fence, :body from {outlast.task} where tenant 
 on conflict do nothing
 
 -- name: windows_over
-select a.tenant, {str:a.job_id}, a.id from {outlast.attention} a
+select a.tenant, {str:a.job_id}, a.id,
+  coalesce((select j.correlation_id from {outlast.job} j where j.tenant = a.tenant and j.id = a.job_id), '')
+from {outlast.attention} a
 where a.resolved_at is null and a.until <= {now_once} and (a.tenant, a.job_id, a.id) > (:tenant, {uuid:job_id}, :id)
 order by a.tenant, a.job_id, a.id limit :limit
 

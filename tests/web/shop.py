@@ -1,0 +1,75 @@
+"""The application of these tests: kinds that do at once, or at a word, what a test needs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec import Struct
+
+from outlast import Ask, Context, Outlast, Permanent, Plan
+
+
+class Note(Struct, kw_only=True):
+    """The input of most kinds."""
+
+    text: str
+    seconds: float = 0.0
+
+
+class Choice(Struct, kw_only=True):
+    """What the kind `choose` asks for."""
+
+    colour: str
+
+
+def make(url: str, *, base_url: str = "") -> Outlast:
+    """A new application on this store."""
+    jobs = Outlast(url, base_url=base_url)
+
+    @jobs.task
+    async def write(ctx: Context, note: Note) -> str:
+        await asyncio.sleep(note.seconds)
+        return note.text
+
+    @jobs.task(max_attempts=1)
+    async def polish(ctx: Context, note: Note) -> str:
+        await asyncio.sleep(note.seconds)
+        return note.text.upper()
+
+    @jobs.task(max_attempts=1)
+    async def broken(ctx: Context, note: Note) -> None:
+        raise Permanent("no_paper", "The printer has no paper.")
+
+    @jobs.task
+    async def choose(ctx: Context, note: Note) -> str:
+        chosen = await ctx.ask("which_colour", "Which colour should it be?", answer=Choice)
+        return chosen.colour
+
+    @jobs.task
+    async def doubt(ctx: Context, note: Note) -> str:
+        raise Ask("unsure", "Go on without the extra?", actions=["retry", "skip"])
+
+    @jobs.kind("note", label="A note", promise=4, success="The note is written and can be read.", cancel_note="Printed copies stay printed.")
+    def note_kind(plan: Plan[Note], input: Note) -> None:
+        text = plan.task(write, label="Text", usable=True)
+        plan.task(polish, label="Polish", after=[text], optional=True)
+
+    @jobs.kind("print", label="A print")
+    def print_kind(plan: Plan[Note], input: Note) -> None:
+        text = plan.task(write, label="Text", usable=True)
+        plan.task(broken, label="Paper", after=[text])
+
+    @jobs.kind("question", label="A question")
+    def question_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(choose, label="Colour")
+
+    @jobs.kind("extra", label="With an extra")
+    def extra_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(write, label="Text")
+        plan.task(doubt, label="Extra", optional=True)
+
+    @jobs.kind("secret", label="For editors", roles=["editor"])
+    def secret_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(write, label="Text")
+
+    return jobs

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,12 +38,18 @@ def until(ask: Callable[[], T], what: str, *, timeout: float = PATIENCE) -> T:
 class Working:
     """A `worker` or `dev` process; what it prints goes to files."""
 
-    def __init__(self, folder: Path, *args: str, env: dict[str, str]) -> None:
+    def __init__(self, folder: Path, command: Sequence[str], *, env: dict[str, str]) -> None:
         name = uuid.uuid4().hex
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "outlast", *args], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                [sys.executable, *command],
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,  # children of its own end with it
             )
 
     @property
@@ -99,7 +106,14 @@ class Shell:
         return self.run("jobs", "submit", "shop:jobs", kind, "--input", "-", "--as", owner, *more, stdin=body).stdout.split("\n")[0]
 
     def start(self, *args: str, **env: str) -> Working:
-        """A process that is ended with the test."""
+        """A command as a process that is ended with the test."""
+        return self._start(["-m", "outlast", *args], env)
+
+    def start_script(self, name: str, **env: str) -> Working:
+        """A script of the folder as a process that is ended with the test."""
+        return self._start([name], env)
+
+    def _start(self, command: Sequence[str], env: dict[str, str]) -> Working:
         environment = {
             **os.environ,
             "OUTLAST_STORE": self.url,
@@ -107,7 +121,7 @@ class Shell:
             "PYTHONDONTWRITEBYTECODE": "1",
             **env,
         }
-        working = Working(self.folder, *args, env=environment)
+        working = Working(self.folder, command, env=environment)
         self._working.append(working)
         return working
 
@@ -132,7 +146,8 @@ class Shell:
     def end(self) -> None:
         self._forget()
         for working in self._working:
-            working.process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(working.process.pid, signal.SIGKILL)
             working.process.wait()
 
 

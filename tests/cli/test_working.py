@@ -162,13 +162,13 @@ def test_code_that_outlives_its_lease_ends_the_worker_with_75(shell: Shell) -> N
 
 def test_dev_migrates_and_goes_on_after_a_kill_in_the_middle_of_a_job(bare: Shell) -> None:
     (bare.folder / "quick.py").write_text("from outlast import Settings\nfrom shop import jobs\njobs.settings = Settings(lease=1.0)\n")
-    first = bare.start("dev", "quick:jobs").ready()
+    first = bare.start("dev", "quick:jobs", "--port", "0").ready()
     assert "applied 0001_engine" in first.log
     job_id = bare.submit('{"seconds": 1.0}')
     started(bare)
     first.process.kill()
     first.process.wait()
-    second = bare.start("dev", "quick:jobs").ready()
+    second = bare.start("dev", "quick:jobs", "--port", "0").ready()
     until(lambda: not bare.entries(), "the job is done")
     second.signal(signal.SIGINT)
     assert second.ended(within=5) == 0
@@ -177,7 +177,10 @@ def test_dev_migrates_and_goes_on_after_a_kill_in_the_middle_of_a_job(bare: Shel
 
 
 def test_dev_uses_the_store_of_the_code_when_none_is_named(bare: Shell) -> None:
-    assert bare.start("dev", "shop:jobs", "--no-worker", OUTLAST_STORE="").ended() == 0
+    dev = bare.start("dev", "shop:jobs", "--no-worker", "--port", "0", OUTLAST_STORE="")
+    until(lambda: "listening on" in dev.said, "it serves")
+    dev.signal()
+    assert dev.ended() == 0
     assert (bare.folder / "shop.db").exists()
 
 

@@ -22,7 +22,7 @@ class Choice(Struct, kw_only=True):
     colour: str
 
 
-def make(url: str, *, base_url: str = "") -> Outlast:
+def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind after the other
     """A new application on this store."""
     jobs = Outlast(url, base_url=base_url)
 
@@ -49,7 +49,9 @@ def make(url: str, *, base_url: str = "") -> Outlast:
     async def doubt(ctx: Context, note: Note) -> str:
         raise Ask("unsure", "Go on without the extra?", actions=["retry", "skip"])
 
-    @jobs.kind("note", label="A note", promise=4, success="The note is written and can be read.", cancel_note="Printed copies stay printed.")
+    @jobs.kind(
+        "note", label="A note", promise=4, success="The note is written and can be read.", cancel_note="Printed copies stay printed."
+    )
     def note_kind(plan: Plan[Note], input: Note) -> None:
         text = plan.task(write, label="Text", usable=True)
         plan.task(polish, label="Polish", after=[text], optional=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from outlast import Outlast
 from outlast.http.app import Application
@@ -69,8 +71,6 @@ class Open:
 
 def scope_of(method: str, target: str, headers: Sequence[tuple[bytes, bytes]], *, root: str = "") -> dict[str, Any]:
     """The scope of a request, as a server makes it."""
-    from urllib.parse import unquote
-
     path, _, query = target.partition("?")
     return {
         "type": "http",
@@ -185,10 +185,10 @@ class Site:
             one.gone.set()
             await asyncio.wait_for(task, 10)
 
-    async def submit(self, kind: str = "note", who: str = ANN, *, key: str = "", seconds: float = 0.0, text: str = "hello") -> dict[str, Any]:
+    async def submit(
+        self, kind: str = "note", who: str = ANN, *, key: str = "", seconds: float = 0.0, text: str = "hello"
+    ) -> dict[str, Any]:
         """A job, admitted over HTTP."""
-        import uuid
-
         answer = await self.call(
             "POST",
             "/v1/jobs",
@@ -230,3 +230,10 @@ class Site:
 
 def final(job: dict[str, Any]) -> bool:
     return job["state"] in ("completed", "cancelled")
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    """Returns when it is so; fails after a time that no machine is too slow for."""
+    async with asyncio.timeout(15):
+        while not reached():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0.01)

@@ -1,5 +1,7 @@
 from __future__ import annotations
+
 from web.site import Site, final
+
 
 async def test_smoke(site: Site) -> None:
     async with site.working():

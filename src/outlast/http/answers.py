@@ -22,16 +22,17 @@ def base_of(configured: str, scope: Scope) -> str:
 def problem_response(problem: Problem, configured: str, scope: Scope) -> Response:
     """The document of a problem."""
     base = base_of(configured, scope)
+    correlation = correlation_id.get() or ""
     job = None if problem.job is None else msgspec.Raw(wire.encode(wire.job(problem.job, base)))
     document = ProblemDocument(
         type=f"{base}/problems#{problem.code}",
         title=problem.entry.title,
         status=problem.entry.status,
         detail=problem.detail,
-        instance=scope["path"],
+        instance=f"urn:outlast:request:{correlation}",  # not the address, which is input, and tells one malformed id from another
         code=problem.code,
         retryable=problem.retryable,
-        correlation_id=correlation_id.get() or "",
+        correlation_id=correlation,
         pointers=problem.pointers,
         job=job,
     )

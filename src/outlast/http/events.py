@@ -21,6 +21,9 @@ from outlast.http import etags, wire
 from outlast.http.call import Call, header, unchanged
 from outlast.http.problems import Problem
 from outlast.http.watcher import Subscription
+from outlast.observe.correlation import correlation_id
+from outlast.observe.events import RequestFailed, place_of
+from outlast.observe.hub import emit
 
 HEARTBEAT: Final = 15.0
 RETRY_MS: Final = 2_000
@@ -110,6 +113,9 @@ class Stream:
         except StoreUnavailable:
             return True  # nothing can be read, so nothing is shown; asked again at the next heartbeat
         except (Problem, OutlastError):
+            return False
+        except Exception as error:  # noqa: BLE001 - the host's function failed: nobody is let in by that
+            emit(RequestFailed("stream", place_of(error), correlation_id.get() or ""))
             return False
         return True
 

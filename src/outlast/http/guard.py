@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from outlast.http.answers import problem_response
 from outlast.http.problems import Problem
 from outlast.observe.correlation import correlation_id, traceparent
-from outlast.observe.events import RequestEnded, RequestFailed
+from outlast.observe.events import RequestEnded, RequestFailed, place_of
 from outlast.observe.hub import emit
 
 MOST_TARGET: Final = 4_096
@@ -104,15 +104,6 @@ class _Answer:
                 headers.setdefault(name, value)
             headers["X-Request-Id"] = correlation_id.get() or ""
         await self._send(message)
-
-
-def place_of(error: BaseException) -> str:
-    """The type of an error and where it was raised: its text may hold what nobody should read."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    where = "" if last is None else f" at {last.tb_frame.f_globals.get('__name__', '?')}:{last.tb_lineno}"
-    return f"{type(error).__name__}{where}"
 
 
 def _correlation(headers: Headers) -> tuple[str, str | None]:

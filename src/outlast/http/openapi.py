@@ -46,6 +46,8 @@ def document(routes: Iterable[Route], *, base: str = "") -> dict[str, Any]:
                 types[found] = None
     schemas, components = msgspec.json.schema_components(tuple(types), ref_template=_REF)
     refs = dict(zip(types, schemas, strict=True))
+    for body in {route.body for route in listed if route.body is not None}:
+        components[body.__name__]["additionalProperties"] = False  # bodies refuse what they do not know
     components["ProblemDocument"]["properties"]["code"] = {"enum": sorted(CATALOGUE)}
     components["ProblemDocument"]["properties"]["job"] = refs.get(_job_type(types), {})
     paths: dict[str, dict[str, Any]] = {}

@@ -136,7 +136,7 @@ class RecoveryView(msgspec.Struct, frozen=True):
     correlation_id: str
 
 
-class Submit(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class Submit(msgspec.Struct, kw_only=True):
     """Asks for a job. `input` is what the kind takes; `not_before` must name its zone."""
 
     kind: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -145,7 +145,7 @@ class Submit(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     not_before: Annotated[datetime, Meta(tz=True)] | None = None
 
 
-class Act(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class Act(msgspec.Struct, kw_only=True):
     """Decides an open question. `input` goes with the action `answer` alone."""
 
     attention_id: Annotated[str, Meta(min_length=1, max_length=200)]

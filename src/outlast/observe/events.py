@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+def place_of(error: BaseException) -> str:
+    """The type of an error and where it was raised: its text may hold what nobody should read."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = "" if last is None else f" at {last.tb_frame.f_globals.get('__name__', '?')}:{last.tb_lineno}"
+    return f"{type(error).__name__}{where}"
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that an operator may want to know. `level` is a name of the logging module."""

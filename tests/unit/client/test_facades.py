@@ -93,19 +93,9 @@ class Store:
         self.closed = True
 
 
-class Async(Client):
-    def __init__(self, store: Store) -> None:
-        self._app = APP
-        self._fake = store
-
-    @property
-    def store(self) -> Any:
-        return self._fake
-
-
-def both(store: Store) -> tuple[Async, SyncClient]:
+def both(store: Store) -> tuple[Client, SyncClient]:
     given: Any = store
-    return Async(store), SyncClient(APP, lambda: given)
+    return Client(APP, lambda: given), SyncClient(APP, lambda: given)
 
 
 OPERATION = Operation("read", Access.READ, lambda: (x for x in ()))  # type: ignore[arg-type,return-value]

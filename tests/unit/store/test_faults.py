@@ -21,7 +21,7 @@ _SURROGATE = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed
     [
         (errors.SerializationFailure(), Fault.CONFLICT),
         (errors.DeadlockDetected(), Fault.CONFLICT),
-        (errors.LockNotAvailable(), Fault.CONFLICT),
+        (errors.LockNotAvailable(), Fault.LOCKED),
         (errors.QueryCanceled(), Fault.CONFLICT),
         (errors.FeatureNotSupported(), Fault.CONFLICT),
         (errors.AdminShutdown(), Fault.LOST),

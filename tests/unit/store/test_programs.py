@@ -378,9 +378,9 @@ def test_sweep_names_why_the_lease_ended_and_who_had_it(deadline: int, code: str
 
 
 def test_sweep_begins_at_the_lowest_key_and_goes_on_behind_the_last() -> None:
-    script = Play(("ended_leases", [("acme", "job", 3, 7, 1)]))
+    script = Play(("ended_leases", [("acme", "job", 3, 7, 1, "c-7")]))
     (found,) = script.run(sweep.ended_leases(None, 10))
-    assert found == LostLease("acme", "job", 3, 7, revoked=True)
+    assert found == LostLease("acme", "job", 3, 7, revoked=True, correlation_id="c-7")
     assert script.params["ended_leases"]["no"] < 0
     script = Play(("ended_leases", []))
     script.run(sweep.ended_leases(found, 10))

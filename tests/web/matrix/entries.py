@@ -1,0 +1,123 @@
+"""What the table of routes cannot say by itself: on which of its owner's jobs a route is tried, with what, and what then comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from outlast.http.table import Access, Route
+from web.world import Person, World
+
+MALFORMED: Final = {
+    "no uuid": "17",
+    "upper case": "0190A8C0-4B5E-7C3D-8F00-0123456789AB",
+    "no dashes": "0190a8c04b5e7c3d8f000123456789ab",
+    "braces": "%7B0190a8c0-4b5e-7c3d-8f00-0123456789ab%7D",
+    "blank behind": "0190a8c0-4b5e-7c3d-8f00-0123456789ab%20",
+    "newline behind": "0190a8c0-4b5e-7c3d-8f00-0123456789ab%0A",
+    "sql": "'%20or%201=1--",
+    "like": "%25",
+    "dots": "..%252f",
+    "long": "0" * 300,
+    "other script": "%D9%A1%D9%A2%D9%A3",
+}
+"""Ids that are none, as they stand in a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a route is tried. `changes`: what an allowed call does to the store; job: whose version rises, new: a job more."""
+
+    state: str = "completed"
+    good: int = 200
+    body: Mapping[str, Any] | None = None
+    form: Mapping[str, str] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    changes: str = "nothing"
+    deed: str = ""
+    others: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def filled(self, world: World, person: Person) -> Mapping[str, Any] | None:
+        """The body, with the question that this person's job asks."""
+        if self.body is None:
+            return None
+        return {name: world.attention(person, self.state) if value == "{attention}" else value for name, value in self.body.items()}
+
+
+_WORDS: Final = {"mark": "MARK-submitted", "secret": "SECRET-submitted"}
+_KEY: Final = {"Idempotency-Key": "a-new-key"}
+
+ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
+    "submit_job": (Entry(good=202, body={"kind": "memo", "input": _WORDS}, headers=_KEY, changes="new"),),
+    "list_jobs": (Entry(),),
+    "get_job": (Entry("queued"), Entry("completed")),
+    "job_events": (Entry("queued"), Entry("completed")),
+    "all_events": (Entry(),),
+    "list_tasks": (Entry("completed"),),
+    "get_result": (Entry("completed"), Entry("queued", good=409)),
+    "get_task_result": (Entry("completed"), Entry("queued", good=409)),
+    "get_recovery": (Entry("broken"),),
+    "cancel_job": (Entry("queued", headers={"If-Match": "*"}, changes="job"), Entry("completed", good=409, headers={"If-Match": "*"})),
+    "act_on_job": (
+        Entry(
+            "question",
+            good=202,
+            body={"attention_id": "{attention}", "action": "answer", "input": {"colour": "red"}},
+            changes="job",
+            deed="decide",
+        ),
+        Entry("question", good=202, body={"attention_id": "{attention}", "action": "dismiss"}, changes="job", deed="decide"),
+        Entry("doubt", good=202, body={"attention_id": "{attention}", "action": "skip"}, changes="job", deed="decide"),
+        Entry("broken", good=202, body={"attention_id": "{attention}", "action": "retry"}, changes="job", deed="retry"),
+    ),
+    "rerun_job": (Entry("completed", good=202, headers=_KEY, changes="new"),),
+    "healthz": (Entry(),),
+    "readyz": (Entry(),),
+    "openapi": (Entry(),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, seen from the job: None is nobody."""
+
+    person: Person | None
+
+    def owns(self, owner: Person) -> bool:
+        """Whether it is their job."""
+        return self.person == owner
+
+    def oversees(self, owner: Person) -> bool:
+        """Whether they are an operator of its tenant, and it is not their own."""
+        return self.person is not None and self.person.operator and self.person.tenant == owner.tenant and self.person != owner
+
+    def reads(self, owner: Person) -> bool:
+        """Whether they may see that it is there."""
+        return self.owns(owner) or self.oversees(owner)
+
+
+def expected(route: Route, entry: Entry, caller: Caller, owner: Person | None) -> int:
+    """The status that follows from the route's access; owner None: the id is nobody's, or none."""
+    if route.access is Access.PUBLIC:
+        return entry.good
+    if caller.person is None:
+        return 401
+    if "{id}" not in route.path:
+        return entry.good
+    if owner is None or not caller.reads(owner):
+        return 404
+    return entry.good if caller.owns(owner) or _overseers_may(route.access, entry) else 403
+
+
+def _overseers_may(access: Access, entry: Entry) -> bool:
+    match access:
+        case Access.READ | Access.CONTROL:
+            return True
+        case Access.OWNER:
+            return False
+        case Access.DECIDE:
+            assert entry.deed in ("decide", "retry"), "say by deed= which decision it is"
+            return entry.deed == "retry"
+        case _:
+            raise AssertionError(f"no rule says who gets {access}")

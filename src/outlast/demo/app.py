@@ -7,13 +7,12 @@ usable as soon as it is written; the index and the cover come after, and the cov
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from outlast.app import Outlast
+from outlast.demo import ledger
 from outlast.demo.book import (
     Chapter,
     ChapterSpec,
@@ -62,17 +61,15 @@ async def collect_topics(ctx: Context, book: Book) -> list[Chapter]:
     specs = chapter_plan()
     for spec in specs:
         ctx.check()
-        chapters.append(await ctx.step(f"chapter {spec.number}", _gather, spec, book, ctx.fence))
+        chapters.append(await ctx.step(f"chapter {spec.number}", _gather, spec, book, ctx.job_id, ctx.fence))
         ctx.progress(f"{spec.number} of {len(specs)} chapters")
     return chapters
 
 
-async def _gather(spec: ChapterSpec, book: Book, fence: int) -> Chapter:
+async def _gather(spec: ChapterSpec, book: Book, job_id: str, fence: int) -> Chapter:
     await asyncio.sleep(book.pace)
     chapter = collect(spec)
-    line = {"chapter": spec.number, "fence": fence, "pid": os.getpid(), "time": time.time()}
-    with (Path(book.folder) / LEDGER).open("a", encoding="utf-8") as ledger:  # what really ran, told by nobody's database
-        ledger.write(json.dumps(line) + "\n")
+    ledger.note(Path(book.folder), job_id, spec.number, fence)
     return chapter
 
 
@@ -124,11 +121,3 @@ def make_book(plan: Plan[Book], _input: Book) -> None:
     book = plan.task(write_book, label="Write the book", after=[topics], usable=True)
     plan.task(index_the_words, label="Index the words", after=[topics, book])
     plan.task(draw_the_cover, label="Draw the cover", after=[book], optional=True)
-
-
-LEDGER = "chapters.jsonl"
-
-
-def request(folder: Path, pace: float) -> Book:
-    """The input of one job, as both client processes send it."""
-    return Book(**asdict(Book(str(folder), pace)))

@@ -1,36 +1,29 @@
-"""A client process that dies between the commit of its submit and the answer: `python -m outlast.demo.submitter URL KEY FOLDER PACE`."""
+"""A client that dies when its answer is there, before it has read it: `python -m outlast.demo.submitter PORT TENANT SUBJECT KEY ORDER`.
+
+The API answers after its commit, so by then the job is there, and nobody has been told.
+"""
 
 from __future__ import annotations
 
 import os
+import select
 import signal
+import socket
 import sys
-from pathlib import Path
-from typing import Any
+from http.client import HTTPConnection
 
-from outlast.demo.app import app, make_book, request
-from outlast.domain.model import Principal
-from outlast.store.open import open_store
-from outlast.store.program import Operation
-
-READER = Principal("demo", "reader")
+from outlast.demo.visitor import PATIENCE, Visitor
 
 
-def die_after_commit(url: str, key: str, folder: Path, pace: float) -> None:
-    """Submits the book; the process is killed when the store has committed and nobody has been told."""
-    store = open_store(url)
-    commit = store.run_sync
-
-    def run_and_die(operation: Operation[Any]) -> Any:  # noqa: ANN401 - whatever the operation gives
-        value = commit(operation)
-        if operation.name == "admit":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return value
-
-    vars(store)["run_sync"] = run_and_die  # the fault that is rehearsed
-    app.adopt(store)
-    app.sync.submit(make_book, request(folder, pace), owner=READER, key=key)
+def die_before_reading(connection: HTTPConnection) -> None:
+    """Kills this process when the first byte of the answer can be read; returns if none comes."""
+    sock: socket.socket = connection.sock
+    readable, _, _ = select.select([sock], [], [], PATIENCE)
+    if readable and sock.recv(1, socket.MSG_PEEK):  # looked at and left where it is: the end of a connection could be read as well
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    die_after_commit(sys.argv[1], sys.argv[2], Path(sys.argv[3]), float(sys.argv[4]))
+    port, tenant, subject, key, order = sys.argv[1:]
+    die_before_reading(Visitor(int(port), tenant, subject).send_order(order.encode(), key))
+    sys.exit("The API did not answer.")

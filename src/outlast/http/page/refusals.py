@@ -16,6 +16,7 @@ from outlast.http.page.sign_in import inside
 from outlast.http.problems import Problem
 from outlast.observe.correlation import correlation_id
 
+_UNAUTHORIZED, _NOT_FOUND = 401, 404
 MARK: Final = "outlast.page"
 """Where the dispatch notes in a request's scope whether what was asked for is a page."""
 
@@ -35,9 +36,7 @@ def refusal(problem: Problem, base: str, scope: Scope, *, development: bool) -> 
     frame = Frame(urlsplit(base).path.rstrip("/"), development)
     job = scope.get("path_params", {}).get("id", "")
     if problem.code == "unauthenticated" and development:
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        target = inside(path, scope.get("query_string", b"").decode("latin-1")) if scope["method"] in ("GET", "HEAD") else ""
-        return see_other(frame, f"/sign-in?{urlencode({'next': target or f'/jobs/{job}'})}")
+        return see_other(frame, f"/sign-in?{urlencode({'next': _wanted(scope, job)})}")
     return render(
         frame,
         "refusal.html",
@@ -45,6 +44,15 @@ def refusal(problem: Problem, base: str, scope: Scope, *, development: bool) -> 
         problem.headers,
         problem=problem,
         detail=messages.FOR_PAGES.get(problem.code, problem.detail),
-        job=job if is_job_id(job) and problem.entry.status not in (401, 404) else None,
+        job=job if is_job_id(job) and problem.entry.status not in (_UNAUTHORIZED, _NOT_FOUND) else None,
         correlation=correlation_id.get() or "",
     )
+
+
+def _wanted(scope: Scope, job: str) -> str:
+    """Where who signs in now wanted to be: the address itself; after a form, the page of its job."""
+    if scope["method"] not in ("GET", "HEAD"):
+        return inside(f"/jobs/{job}")
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    query = scope.get("query_string", b"").decode("latin-1")
+    return inside(f"{path or '/'}{query and '?'}{query}")

@@ -11,6 +11,8 @@ from typing import TypedDict, assert_type
 
 from msgspec import Struct
 from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.requests import Request
 
 from outlast import (
     AlreadyCompleted,
@@ -210,6 +212,19 @@ def use_sync() -> None:
     assert_type(jobs.sync.result("id", write, principal=who), str)
 
 
+async def identify(request: Request) -> Principal | None:
+    return who if "session" in request.cookies else None
+
+
+def identify_at_once(request: Request) -> Principal:
+    return who
+
+
+Starlette().mount("/jobs", jobs.asgi(identify=identify))
+Starlette().mount("/jobs", jobs.asgi(identify=identify_at_once))
+Starlette().mount("/jobs", jobs.asgi(identify=lambda request: None))
+
+
 # ======== 2. misuse ========
 
 
@@ -344,3 +359,5 @@ async def bad_submit() -> None:
 
 Retry("busy", "text", 3)  # type: ignore
 Principal("acme")  # type: ignore
+jobs.asgi()  # type: ignore
+jobs.asgi(identify=lambda request: "ann")  # type: ignore

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route as Place
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from outlast.client.desk import Desk
 from outlast.domain.errors import OutlastError
-from outlast.http.answers import base_of
+from outlast.http.answers import base_of, problem_response
 from outlast.http.authentication import Authenticator, Identify
 from outlast.http.call import Call, Service
 from outlast.http.guard import Guard
 from outlast.http.limits import Limits
 from outlast.http.pacing import Pacing
+from outlast.http.page import refusals
 from outlast.http.problems import Problem, problem_of
 from outlast.http.routes import ROUTES
 from outlast.http.table import Access, Route
@@ -24,11 +26,11 @@ from outlast.http.watcher import Watcher
 
 
 class Application:
-    """The ASGI application. Mount it at any prefix; it needs no lifespan."""
+    """The ASGI application. Mount it at any prefix; it needs no lifespan. development: the page offers a sign-in to anybody."""
 
-    def __init__(self, desk: Desk, authenticator: Authenticator, *, routes: Iterable[Route] = ROUTES) -> None:
-        self.service = Service(desk, authenticator, Pacing(desk.app.registry), Limits(), Watcher(desk))
-        self._app = Guard(self._router(routes), base=desk.app.base_url)
+    def __init__(self, desk: Desk, authenticator: Authenticator, *, routes: Iterable[Route] = ROUTES, development: bool = False) -> None:
+        self.service = Service(desk, authenticator, Pacing(desk.app.registry), Limits(), Watcher(desk), development)
+        self._app = Guard(self._router(routes), refuse=self._refuse)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -42,8 +44,16 @@ class Application:
         methods: dict[str, dict[str, Route]] = {}
         for route in routes:
             methods.setdefault(route.path, {})[route.method] = route
-        places = [Place(path, endpoint=_Resource(self.service, at)) for path, at in methods.items()]
-        return Router(places, redirect_slashes=False, default=_nothing_here)
+        resources = {path: _Resource(self.service, at) for path, at in methods.items()}
+        places = [Place(path, endpoint=resource) for path, resource in resources.items()]
+        return Router(places, redirect_slashes=False, default=_Elsewhere(resources.get("/")))
+
+    def _refuse(self, problem: Problem, scope: Scope) -> Response:
+        """A problem as a document for programs, or as a page for people."""
+        configured = self.service.desk.app.base_url
+        if refusals.is_for_people(scope):
+            return refusals.refusal(problem, base_of(configured, scope), scope, development=self.service.development)
+        return problem_response(problem, configured, scope)
 
 
 class _Resource:
@@ -53,8 +63,10 @@ class _Resource:
         self._service = service
         self._routes = routes
         self._allow = ", ".join(sorted({*routes, *(["HEAD"] if "GET" in routes else [])}))
+        self._page = any(route.page for route in routes.values())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[refusals.MARK] = self._page
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         route = self._routes.get(method)
         if route is None:
@@ -71,10 +83,18 @@ class _Resource:
         await response(scope, receive, send)
 
 
-async def _nothing_here(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    raise Problem("not_found", "There is nothing at this address.")
+class _Elsewhere:
+    """Where no route leads. A mount asked for without the slash at its end is the page at its root."""
+
+    def __init__(self, root: _Resource | None) -> None:
+        self._root = root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._root is None or not scope["path"] or scope["path"] != scope.get("root_path"):
+            raise Problem("not_found", "There is nothing at this address.")
+        await self._root(scope, receive, send)
 
 
 def build(desk: Desk, identify: Identify, *, development: bool = False) -> Application:
     """The application for a host that says by `identify` who is calling."""
-    return Application(desk, Authenticator(identify))
+    return Application(desk, Authenticator(identify), development=development)

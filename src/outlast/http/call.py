@@ -26,13 +26,14 @@ NOBODYS = "00000000-0000-7000-8000-000000000000"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the endpoints of one application share."""
+    """What the endpoints of one application share. `development`: anybody is whoever they say, so the page offers a sign-in."""
 
     desk: Desk
     authenticator: Authenticator
     pacing: Pacing
     limits: Limits
     watcher: Watcher
+    development: bool = False
 
 
 @dataclass(frozen=True, slots=True)

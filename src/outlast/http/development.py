@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import unquote
 
 from starlette.requests import Request
 
@@ -22,7 +23,12 @@ def identify(request: Request) -> Principal | None:
     if authorization is not None:
         scheme, _, token = authorization.partition(" ")
         return principal_of(token.strip()) if scheme.lower() == _SCHEME else None
-    return principal_of(request.cookies.get(COOKIE, ""))
+    return principal_of(unquote(request.cookies.get(COOKIE, "")))
+
+
+def token_of(tenant: str, subject: str, *, operator: bool) -> str:
+    """The text of which `principal_of` makes that principal; a tenant has no colon."""
+    return f"{_PREFIX}{tenant}:{subject}{f':{OPERATOR}' if operator else ''}"
 
 
 def principal_of(token: str) -> Principal | None:

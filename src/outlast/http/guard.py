@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from outlast.http.answers import problem_response
 from outlast.http.problems import Problem
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.observe.events import RequestEnded, RequestFailed, place_of
@@ -41,11 +41,11 @@ HEADERS: Final = {
 
 
 class Guard:
-    """The outermost part of the application. `base` is where answers say that the API is mounted; empty: where the host mounts it."""
+    """The outermost part of the application. `refuse` makes the answer to a request that is refused."""
 
-    def __init__(self, app: ASGIApp, *, base: str) -> None:
+    def __init__(self, app: ASGIApp, *, refuse: Callable[[Problem, Scope], Response]) -> None:
         self._app = app
-        self._base = base
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request; lifespan and websocket are answered too."""
@@ -75,14 +75,14 @@ class Guard:
                 _check_site(scope, headers)
                 await self._app(scope, receive, answer)
             except Problem as refused:
-                await problem_response(refused, self._base, scope)(scope, receive, answer)
+                await self._refuse(refused, scope)(scope, receive, answer)
         except ClientDisconnect:
             pass  # nobody is there to be answered
         except Exception as error:
             emit(RequestFailed(scope.get("outlast.route", ""), place_of(error), correlation_id.get() or ""))
             if not answer.begun:
                 problem = Problem("internal", "The application met an unexpected error. The correlation id finds it in the log.")
-                await problem_response(problem, self._base, scope)(scope, receive, answer)
+                await self._refuse(problem, scope)(scope, receive, answer)
             else:
                 raise
 

@@ -29,6 +29,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = {
     "invalid_query": Entry(400, "A query parameter cannot be used"),
     "unauthenticated": Entry(401, "Sign in first"),
     "forbidden": Entry(403, "You may not do this"),
+    "stale_form": Entry(403, "This form is out of date"),
     "cross_site": Entry(403, "The request came from another site"),
     "not_found": Entry(404, "Nothing is here for you"),
     "method_not_allowed": Entry(405, "This method is not offered here"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from outlast.http import actions, events, health, jobs, openapi, wire
+from outlast.http.page.routes import PAGES
 from outlast.http.table import EVENT_STREAM, Access, Answer, Parameter, Route
 
 _KEY = Parameter(
@@ -236,4 +237,5 @@ async def _document(call: openapi.Call) -> openapi.Response:
 ROUTES: Final = (
     *API,
     Route("openapi", "GET", "/openapi.json", _document, Access.PUBLIC, "This document"),
+    *PAGES,
 )

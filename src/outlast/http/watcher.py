@@ -53,6 +53,10 @@ class Subscription:
         self._news[job.id] = job
         self._told.set()
 
+    def forget(self, newest: set[str]) -> None:
+        """Drops what it knows of jobs that are neither watched nor looked at: a stream may last for years."""
+        self.tags = {job_id: tag for job_id, tag in self.tags.items() if job_id in self.watched or job_id in newest}
+
     def end(self) -> None:
         """Nothing comes any more: the job is gone, or the process stops."""
         self.ended = True
@@ -133,6 +137,9 @@ class _Watch:
         unknown = {job_id for one in lookers if one.all_jobs for job_id in _unknown(one, found)}
         if unknown:
             changed = self._tell(await self._read(unknown, lookers, ()), lookers, new=True) or changed
+        for one in lookers:
+            if one.all_jobs:
+                one.forget({job_id for job_id, _ in found.newest.get(one.scope, ())})
         return changed
 
     async def _read(self, ids: set[str], lookers: Iterable[Subscription], owners: Iterable[Scope]) -> Watched:

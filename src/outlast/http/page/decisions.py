@@ -1,4 +1,4 @@
-"""What the forms of a job's page do: cancel it, decide a question, run it again. Each is answered by a redirect, or by the page and why not."""
+"""What the forms of a job's page do. Each is answered by a redirect to the page; or by the page and why it was not done."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@
  * @typedef {import("./component.d.ts").Seen} Seen
  * @typedef {import("./component.d.ts").Headers} Credentials
  * @typedef {{ status: number, headers: Headers, body: any }} Answer
- * @typedef {{ url: string, key: string, name: string, owner: string, body: string, at: number }} Request
+ * @typedef {{ url: string, key: string, name: string, owner: string, body: string, at: number }} Wanted
  */
 
 // -- words ---------------------------------------------------------------------------------------------------------
@@ -722,9 +722,9 @@ class Mount {
   /** One stream until it ends; seconds until the next. @param {number} failures */
   async followStream(failures) {
     const ending = (this.stream = new AbortController());
-    const end = () => ending.abort();
+    let [heard, late] = [false, false];
+    const end = () => ending.abort((late = true));
     let timer = setTimeout(end, GRACE * 1000);
-    let heard = false;
     this.patient = false;
     try {
       const headers = { Accept: "text/event-stream" };
@@ -750,7 +750,7 @@ class Mount {
       return around(this.retry);
     } catch {
       // Nothing came in time, though the browser is online: something holds it back.
-      this.patient = !heard && ending.signal.aborted && navigator.onLine;
+      this.patient = late && !heard && navigator.onLine;
       return around(this.patient ? backoff(failures, STEADY, 2 * RARELY) : backoff(failures, this.retry));
     } finally {
       clearTimeout(timer);
@@ -1327,7 +1327,7 @@ function newKey() {
 
 /** What waits for an answer. Each request is an item of its own, so that two tabs never overwrite each other's. @param {Storage | null} storage @param {string} url @param {string} owner */
 function waiting(storage, url, owner) {
-  /** @type {Request[]} */ const found = [];
+  /** @type {Wanted[]} */ const found = [];
   attempt(() => {
     for (const name of Object.keys(storage ?? {}))
       if (name.startsWith(STORED)) attempt(() => found.push(JSON.parse(storage?.getItem(name) ?? "")));
@@ -1335,7 +1335,7 @@ function waiting(storage, url, owner) {
   return found.filter((request) => request.url === url && request.owner === owner).sort((a, b) => a.at - b.at);
 }
 
-/** Posts a request until it is answered. @param {Request} request @param {Storage | null} storage @param {boolean} stored @param {Credentials | undefined} credentials @param {AbortSignal | undefined} signal */
+/** Posts a request until it is answered. @param {Wanted} request @param {Storage | null} storage @param {boolean} stored @param {Credentials | undefined} credentials @param {AbortSignal | undefined} signal */
 async function post(request, storage, stored, credentials, signal) {
   const { url, key, name, body } = request;
   const forget = () => attempt(() => storage?.removeItem(STORED + key));

@@ -1,0 +1,311 @@
+"""An application around Outlast, as a real server: its pages, its jobs, a worker, and faults between them and the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+import socket
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from browser.works import gates, make
+from outlast import Outlast
+from outlast.http.development import COOKIE, identify
+from outlast.store.open import migrate, open_store
+from outlast.worker.runtime import Options, Worker
+
+MOUNT: Final = "/a/jobs"
+STATIC: Final = Path(__file__).parents[2] / "src/outlast/http/page/static"
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; base-uri 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""What the host's pages allow: nothing inline, nothing foreign, no text that becomes markup or code."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """A request that reached the server. `status` is 0 until it is answered; `open`: the answer still goes on."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: bytes = b""
+    status: int = 0
+    open: bool = True
+
+    @property
+    def who(self) -> str:
+        """What the development cookie says, such as dev:acme:ann."""
+        found = re.search(rf"{COOKIE}=([^;]*)", self.headers.get("cookie", ""))
+        return found[1] if found else ""
+
+
+@dataclass(slots=True)
+class Fault:
+    """What happens to requests whose method and path (below the mount, with its query) match.
+
+    answer: this status instead of the application's. silent: no answer until the fault ends. buffered: as behind a proxy that hands an
+    answer on when it is complete. lost: the application answers, and the connection breaks before that arrives.
+    """
+
+    method: str
+    path: str
+    kind: Literal["answer", "silent", "buffered", "lost"]
+    status: int = 503
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    times: int | None = None
+    met: int = 0
+    over: bool = False
+
+    def takes(self, scope: Scope) -> bool:
+        """Whether this request is one of them; counts it."""
+        query = scope["query_string"].decode()
+        target = scope["path"].removeprefix(MOUNT) + (f"?{query}" if query else "")
+        if self.over or self.method != scope["method"] or not re.fullmatch(self.path, target):
+            return False
+        if self.times is not None and self.met >= self.times:
+            return False
+        self.met += 1
+        return True
+
+
+class Host:
+    """The server. Its methods may be called from the thread of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.jobs: Outlast = make(f"sqlite:///{folder / 'jobs.db'}")
+        self.requests: list[Seen] = []
+        self.faults: list[Fault] = []
+        self.url = ""
+        self._pages: dict[str, tuple[str, str, str]] = {}
+        self._gates: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="host", daemon=True)
+        self._ready = threading.Event()
+        self._server: uvicorn.Server | None = None
+
+    # -- pages
+
+    def page(self, body: str, script: str = "", *, policy: str = POLICY, style: str = "") -> str:
+        """The URL of a new page of the host; the component is loaded, and then the script."""
+        name = f"{next(self._numbers)}"
+        links = '<script type="module" src="/component.js"></script>'
+        if script:
+            links += f'<script type="module" src="/pages/{name}.js"></script>'
+        if style:
+            links += f'<link rel="stylesheet" href="/pages/{name}.css">'
+        viewport = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        html = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Host</title>{viewport}{links}</head><body>{body}</body></html>'
+        self._pages[f"{name}.html"] = (html, "text/html; charset=utf-8", policy)
+        self._pages[f"{name}.js"] = (script, "text/javascript; charset=utf-8", policy)
+        self._pages[f"{name}.css"] = (style, "text/css; charset=utf-8", policy)
+        return f"{self.url}/pages/{name}.html"
+
+    # -- what the server has seen
+
+    def seen(self, method: str, path: str, who: str = "") -> list[Seen]:
+        """The requests of somebody whose path below the mount (with its query) is this pattern's."""
+        return [
+            one
+            for one in self.requests
+            if one.method == method
+            and one.who.startswith(f"dev:{who}")
+            and re.fullmatch(path, one.path.removeprefix(MOUNT) + (f"?{one.query}" if one.query else ""))
+        ]
+
+    @contextmanager
+    def fault(self, method: str, path: str, kind: Literal["answer", "silent", "buffered", "lost"], **more: Any) -> Iterator[Fault]:
+        """A fault while the block lasts."""
+        made = Fault(method, path, kind, **more)
+        self.faults.append(made)
+        try:
+            yield made
+        finally:
+            made.over = True
+            self.faults.remove(made)
+
+    # -- jobs, without the browser
+
+    def submit(self, who: str, kind: str = "letter", *, gate: str = "", **more: str) -> str:
+        """The id of a new job of somebody; its tasks wait at gates of the job's own name, or of this one, until a test opens them."""
+        gate = gate or uuid.uuid4().hex
+        job = self.ask(who, "POST", "/v1/jobs", {"kind": kind, "input": {"gate": gate, **more}})
+        self._gates[job["id"]] = gate
+        return str(job["id"])
+
+    def open(self, job_id: str, *tasks: str) -> None:
+        """Lets tasks of a job go on; all of them if none is named."""
+        gates.open(self._gates[job_id], *tasks)
+
+    def job(self, who: str, job_id: str) -> dict[str, Any]:
+        """A job as it stands."""
+        return self.ask(who, "GET", f"/v1/jobs/{job_id}")
+
+    def jobs_of(self, who: str) -> list[dict[str, Any]]:
+        """All jobs of somebody."""
+        found: list[dict[str, Any]] = self.ask(who, "GET", "/v1/jobs")["items"]
+        return found
+
+    def until(self, who: str, job_id: str, reached: Callable[[dict[str, Any]], bool], seconds: float = 30) -> dict[str, Any]:
+        """The job as soon as it is so."""
+        limit = time.monotonic() + seconds
+        while not reached(job := self.job(who, job_id)):
+            assert time.monotonic() < limit, job
+            time.sleep(0.02)
+        return job
+
+    def ask(self, who: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+        """What the API answers; it is asked past all faults."""
+        sent = {"Authorization": f"Bearer dev:{who}", "Idempotency-Key": uuid.uuid4().hex, **(headers or {})}
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            sent["Content-Type"] = "application/json"
+        request = urllib.request.Request(f"{self.url}/past{path}", data, sent, method=method)  # noqa: S310 - our own server
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return json.loads(answer.read())
+
+    # -- running
+
+    def start(self) -> None:
+        """Returns when it takes connections and the worker works."""
+        migrate(self.jobs.url)
+        self._thread.start()
+        if not self._ready.wait(30):
+            raise RuntimeError("the host did not start")
+
+    def stop(self) -> None:
+        """Ends streams, requests, the worker and the server."""
+        if self._server is not None:
+            self._server.should_exit = True
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._serve())
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        asgi = self.jobs.asgi(identify=identify)
+        routes = [
+            Route("/component.js", self._component),
+            Route("/pages/{name}", self._page),
+            Mount(MOUNT, app=_Between(asgi, self)),
+            Mount("/past", app=asgi),
+        ]
+        sock = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off", timeout_graceful_shutdown=5)
+        self._server = uvicorn.Server(config)
+        store = open_store(self.jobs.url, worker=True)
+        worker = Worker(store, self.jobs.registry, self.jobs.settings, Options(lease=2))
+        ready = asyncio.Event()
+        working = asyncio.create_task(worker.run(on_ready=lambda _id: ready.set()))
+        serving = asyncio.create_task(self._server.serve(sockets=[sock]))
+        await ready.wait()
+        while not self._server.started:
+            await asyncio.sleep(0.01)
+        self._ready.set()
+        while not self._server.should_exit:
+            await asyncio.sleep(0.05)
+        asgi.stop()
+        await serving
+        worker.stop()
+        await working
+        await store.close()
+        await self.jobs.close()
+
+    async def _component(self, request: Request) -> Response:
+        headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+        return Response((STATIC / "component.js").read_bytes(), headers=headers, media_type="text/javascript")
+
+    async def _page(self, request: Request) -> Response:
+        text, media_type, policy = self._pages[request.path_params["name"]]
+        return Response(text, headers={"Content-Type": media_type, "Content-Security-Policy": policy, "Cache-Control": "no-cache"})
+
+
+class _Between:
+    """Stands between the server and Outlast: notes requests, and lets faults happen."""
+
+    def __init__(self, app: ASGIApp, host: Host) -> None:
+        self._app = app
+        self._host = host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
+        seen = Seen(scope["method"], scope["path"], scope["query_string"].decode(), headers)
+        self._host.requests.append(seen)
+
+        async def reading() -> Message:
+            message = await receive()
+            seen.body += message.get("body", b"")
+            return message
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.status = message["status"]
+            await send(message)
+
+        fault = next((one for one in self._host.faults if one.takes(scope)), None)
+        try:
+            if fault is None:
+                await self._app(scope, reading, sending)
+            elif fault.kind == "answer":
+                await Response(fault.body, fault.status, fault.headers, media_type="application/json")(scope, reading, sending)
+            elif fault.kind == "silent":
+                await _silent(fault, receive)
+            elif fault.kind == "buffered":
+                await self._buffered(fault, scope, reading, sending)
+            else:
+                await self._lost(scope, reading, sending)
+        finally:
+            seen.open = False
+
+    async def _buffered(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
+        held: list[Message] = []
+
+        async def hold(message: Message) -> None:
+            held.append(message)
+
+        await self._app(scope, receive, hold)
+        for message in held:
+            await send(message)
+
+    async def _lost(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def drop(message: Message) -> None:
+            pass
+
+        await self._app(scope, receive, drop)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1000")]})
+        # It ends here, without its body: the server breaks the connection.
+
+
+async def _silent(fault: Fault, receive: Receive) -> None:
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    leaving = asyncio.ensure_future(gone())
+    while not fault.over and not leaving.done():
+        await asyncio.sleep(0.05)
+    leaving.cancel()

@@ -10,13 +10,14 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean pytest-command
+.PHONY: help setup demo test check matrix bench clean pytest-command
 
 help:
 	@echo "make setup   create $(VENV) and install everything the other targets need"
-	@echo "make demo    run the main job on real input and watch it survive"
+	@echo "make demo    run the main job on real input and watch it survive; KEEP=1 leaves its page up"
 	@echo "make test    run the whole test suite"
 	@echo "make check   format, lint, types, import contracts"
+	@echo "make matrix  try every route as everybody on every kind of id, and print what came of it"
 	@echo "make bench   measure"
 	@echo "make clean   remove $(VENV) and what tools left behind"
 
@@ -40,7 +41,7 @@ $(STAMP): pyproject.toml
 	    $$found -m venv --clear $(VENV); \
 	fi >&2; \
 	echo "setup: installing Outlast and its tools into $(VENV)"; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --editable '.[postgres,demo,dev]'; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --editable '.[postgres,web,demo,dev]'; \
 	touch $@
 
 demo: $(STAMP)
@@ -55,6 +56,10 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
+
+# One process and no random order, so that the table is whole.
+matrix: $(STAMP)
+	@$(BIN)/pytest --quiet -p no:randomly tests/web/matrix --matrix
 
 bench: $(STAMP)
 	@$(BIN)/outlast bench

@@ -196,6 +196,7 @@ class Host:
 
     def stop(self) -> None:
         """Ends streams, requests, the worker and the server."""
+        gates.open("*")
         if self._server is not None:
             self._server.should_exit = True
         self._thread.join(30)
@@ -218,7 +219,7 @@ class Host:
         config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off", timeout_graceful_shutdown=5)
         self._server = uvicorn.Server(config)
         store = open_store(self.jobs.url, worker=True)
-        worker = Worker(store, self.jobs.registry, self.jobs.settings, Options(lease=2))
+        worker = Worker(store, self.jobs.registry, self.jobs.settings, Options(lease=30, grace=1))
         ready = asyncio.Event()
         working = asyncio.create_task(worker.run(on_ready=lambda _id: ready.set()))
         serving = asyncio.create_task(self._server.serve(sockets=[sock]))

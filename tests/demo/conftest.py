@@ -43,7 +43,11 @@ class Demo:
         raise AssertionError(f"it ended without saying {text!r}: {self.said}{self.complaint}")
 
     def signal(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
+        """As from another process; Ctrl-C in a terminal is heard by the whole group."""
+        if number is signal.SIGINT:
+            os.killpg(self._process.pid, number)
+        else:
+            self._process.send_signal(number)
 
     def ended(self) -> int:
         """Its exit code, after all that it still says."""

@@ -34,9 +34,14 @@ def test_a_signal_stops_once_and_what_ends_things_then_is_not_disturbed(ending: 
 
 def test_a_signal_waits_for_what_is_held(ending: Ending) -> None:
     noted: list[str] = []
-    with pytest.raises(Stopped), ending.held():
-        signal.raise_signal(signal.SIGTERM)
-        noted.append("started")
+
+    def start() -> None:
+        with ending.held():
+            signal.raise_signal(signal.SIGTERM)
+            noted.append("started")
+
+    with pytest.raises(Stopped):
+        start()
     assert noted == ["started"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from servers.postgres import PostgresServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
 
+README = Path(__file__).parents[2] / "README.md"
 SAID = (
     "was killed when its answer was there, before it had read any of it.",
     "202, Idempotency-Replayed: true.",
@@ -40,8 +42,15 @@ SAID = (
 Start = Callable[..., Demo]
 
 
+def shown_in_the_readme() -> list[str]:
+    """How each line of the demo begins there; what follows has numbers of its own in each run."""
+    lines = re.findall(r"^ {7,}\d+\.\d s  (.*)$", README.read_text("utf-8"), re.MULTILINE)
+    assert len(lines) > 10
+    return [" ".join(line.split()[:3]) for line in lines]
+
+
 def check(ran: Demo, folder: Path) -> None:
-    for sentence in SAID:
+    for sentence in (*SAID, *shown_in_the_readme()):
         assert sentence in ran.said
     assert check_epub(folder / "book.epub").chapters == 19
     assert (folder / "book.html").stat().st_size > 100_000
@@ -89,6 +98,7 @@ def test_what_is_kept_goes_on_until_a_signal(
     status, body = get(address.netloc, f"/v1{address.path}", "demo:reader")
     assert (status, json.loads(body)["state"]) == (200, "completed")
     assert get(address.netloc, f"/v1{address.path}", "demo:stranger")[0] == 404
+    assert ran.leaves_something
     ran.signal(number)
     assert ran.ended() == 0, ran.complaint
     assert ran.said.rstrip().endswith(address.geturl())

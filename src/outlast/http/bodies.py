@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -22,12 +23,17 @@ SECONDS: Final = 15.0
 ENVELOPE: Final = 16_384
 """Bytes that a request may have beside the largest input."""
 _CLOSE: Final = {"Connection": "close"}
+_DIGITS: Final = re.compile(r"[0-9]+")
+_LONG: Final = 18
+"""Digits of a length that no limit reaches; Python refuses to read some thousands of them."""
 
 
 async def read(request: Request, *, limit: int) -> bytes:
     """The body; Problem 413 as soon as it is known to be larger, 408 when it does not end in time."""
     declared = header(request, "content-length")
-    if declared is not None and (not declared.isdecimal() or int(declared) > limit):
+    if declared is not None and _DIGITS.fullmatch(declared) is None:
+        raise Problem("bad_request", "The Content-Length is no number.", headers=_CLOSE)
+    if declared is not None and (len(declared) > _LONG or int(declared) > limit):
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
@@ -78,9 +84,11 @@ def _parsed(body: bytes, limit: int) -> JSON:
 def _is_json(body: bytes) -> bool:
     """Whether the text is JSON, only too deep, too long or not storable."""
     try:
-        msgspec.json.decode(body, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
+        msgspec.json.decode(body.decode(), type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False
+    except RecursionError:  # so deep that it cannot even be told
+        return True
     return True
 
 

@@ -28,6 +28,7 @@ _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!
 _ONCE: Final = frozenset(
     {"authorization", "content-type", "content-length", "host", "if-match", "if-none-match", "last-event-id", "origin"}
 )
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
 
@@ -130,6 +131,8 @@ def _check_head(scope: Scope, headers: Headers) -> None:
     for name in _ONCE:
         if len(headers.getlist(name)) > 1:
             raise Problem("bad_request", f"The header {name} stands there more than once; send it once.")
+    if _HOST.fullmatch(headers.get("host", "")) is None:
+        raise Problem("bad_request", "The Host header names no host.")
 
 
 def _is_text(decoded: bytes) -> bool:

@@ -119,7 +119,7 @@ def problem_of(error: OutlastError) -> Problem:
         return Problem(code, error.message, job=error.job, retryable=False if final else None)
     for kind, code in _OWN_CODES:
         if isinstance(error, kind):
-            return Problem(code, error.message)
+            return Problem(code, _FOR_USERS.get(code, error.message))
     if isinstance(error, Invalid):
         code = error.code if error.code in CATALOGUE else "invalid"
         return Problem(code, error.message, pointers=error.pointers)

@@ -231,11 +231,11 @@ API: Final = (
 
 
 async def _document(call: openapi.Call) -> openapi.Response:
-    return openapi.served(call, API)
+    return openapi.served(call, ROUTES)
 
 
 ROUTES: Final = (
     *API,
-    Route("openapi", "GET", "/openapi.json", _document, Access.PUBLIC, "This document"),
+    Route("openapi", "GET", "/openapi.json", _document, Access.PUBLIC, "This document", {200: Answer("The description of the API.")}),
     *PAGES,
 )

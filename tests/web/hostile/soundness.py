@@ -68,6 +68,6 @@ def _undocumented(method: str, target: str, answer: Answer) -> Iterator[str]:
     for template, pattern in _PATHS.items():
         if pattern.fullmatch(path) is None:
             continue
-        operation = _DOCUMENT["paths"].get(template, {}).get("get" if method == "HEAD" else method.lower())
+        operation = _DOCUMENT["paths"].get(template, {}).get("get" if method == "HEAD" else method.lower() if method.isupper() else "")
         if operation is not None and str(answer.status) not in operation["responses"]:
             yield f"{operation['operationId']} does not say that it answers {answer.status}"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
 
+from outlast.http.app import build
+from outlast.http.development import identify
+from outlast.http.page.assets import assets
 from outlast.http.table import Route
 from web.exchange import bearer, exchange
 from web.matrix.entries import ENTRIES, MALFORMED, Caller, Entry, expected
@@ -98,10 +98,11 @@ class Stage:
     statements: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def on(cls, world: World, path: Path) -> Stage:
+    def on(cls, world: World, path: Path, *, development: bool = False) -> Stage:
         """A stage on a copy of the world."""
         copied = world.copy(path)
-        stage = cls(Site(application(copied.url)), copied, Books(copied.path))
+        jobs = application(copied.url)
+        stage = cls(Site(jobs, build(jobs.desk, identify, development=development)), copied, Books(copied.path))
         store: Any = stage.site.jobs.store
         store._sql = _Noting(store._sql, stage.statements)
         return stage
@@ -110,15 +111,11 @@ class Stage:
         """The answer to a cell's call."""
         headers = bearer(None if cell.caller.person is None else cell.caller.person.who)
         headers += [(name.lower().encode(), value.encode()) for name, value in cell.entry.headers.items()]
-        content = b""
-        if cell.entry.body is not None:
-            content = json.dumps(cell.entry.filled(self.world, cell.owner or people(cell.tenant)["owner"])).encode()
-            headers.append((b"content-type", b"application/json"))
-        elif cell.entry.form is not None:
-            content = urlencode(cell.entry.form).encode()
-            headers.append((b"content-type", b"application/x-www-form-urlencoded"))
+        content, media_type = cell.entry.content(self.world, cell.owner or people(cell.tenant)["owner"])
+        if media_type:
+            headers.append((b"content-type", media_type.encode()))
         headers.append((b"content-length", str(len(content)).encode()))
-        target = cell.route.path.replace("{id}", cell.named).replace("{no}", "0")
+        target = cell.route.path.replace("{id}", cell.named).replace("{no}", "0").replace("{name}", _STYLE)
         self.statements.clear()
         return await exchange(self.site, cell.route.method, target, headers, (content,))
 
@@ -129,6 +126,7 @@ class Stage:
         self.books.__exit__(None, None, None)
 
 
+_STYLE: Final = assets()["page.css"].name
 _WATCHER: Final = frozenset({"jobs_watched", "newest_of_owner"})
 """What is read for streams that are open, whoever calls meanwhile."""
 
@@ -148,11 +146,11 @@ class _Noting(dict[str, str]):
 
 def anonymised(cell: Cell, answer: Answer) -> tuple[int, dict[str, str], bytes]:
     """The answer without what differs from call to call: the correlation id, and the id that was asked for."""
-    correlation = answer.headers.get("x-request-id", "")
-    named = re.escape(cell.named.encode())
+    correlation = answer.headers["x-request-id"].encode()
+    named = cell.named.encode() or correlation
 
     def plain(text: bytes) -> bytes:
-        return re.sub(named, b"ID", text.replace(correlation.encode(), b"CORRELATION")) if cell.named else text
+        return text.replace(correlation, b"CORRELATION").replace(named, b"ID")
 
     headers = {name: plain(value.encode("latin-1")).decode("latin-1") for name, value in answer.headers.items()}
     return answer.status, headers, plain(answer.body)

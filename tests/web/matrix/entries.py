@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from outlast.http.table import Access, Route
-from web.world import Person, World
+from web.world import STATES, Person, World
 
 MALFORMED: Final = {
     "no uuid": "17",
@@ -36,17 +38,27 @@ class Entry:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     changes: str = "nothing"
     deed: str = ""
-    others: Mapping[str, int] = field(default_factory=dict[str, int])
 
-    def filled(self, world: World, person: Person) -> Mapping[str, Any] | None:
-        """The body, with the question that this person's job asks."""
-        if self.body is None:
-            return None
-        return {name: world.attention(person, self.state) if value == "{attention}" else value for name, value in self.body.items()}
+    def content(self, world: World, person: Person) -> tuple[bytes, str]:
+        """The body and its media type, with version and question of this person's job where braces say so."""
+        job = world.jobs[person.who][self.state]
+        known = {"{version}": str(job["version"]), "{attention}": (job["attention"] or {}).get("id", "")}
+
+        def filled(members: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: known.get(value, value) if isinstance(value, str) else value for name, value in members.items()}
+
+        if self.body is not None:
+            return json.dumps(filled(self.body)).encode(), "application/json"
+        if self.form is not None:
+            return urlencode(filled({**self.form, "token": TOKEN})).encode(), "application/x-www-form-urlencoded"
+        return b"", ""
 
 
 _WORDS: Final = {"mark": "MARK-submitted", "secret": "SECRET-submitted"}
 _KEY: Final = {"Idempotency-Key": "a-new-key"}
+TOKEN: Final = "t" * 43
+_BROWSER: Final = {"Cookie": f"outlast_form={TOKEN}", "Accept": "text/html"}
+"""A browser that has been here before: its cookie says what its forms carry."""
 
 ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
     "submit_job": (Entry(good=202, body={"kind": "memo", "input": _WORDS}, headers=_KEY, changes="new"),),
@@ -72,6 +84,40 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry("broken", good=202, body={"attention_id": "{attention}", "action": "retry"}, changes="job", deed="retry"),
     ),
     "rerun_job": (Entry("completed", good=202, headers=_KEY, changes="new"),),
+    "page_work": (Entry(headers=_BROWSER),),
+    "page_job": tuple(Entry(state, headers=_BROWSER) for state in STATES),
+    "page_result": (Entry("completed", headers=_BROWSER), Entry("queued", good=409, headers=_BROWSER)),
+    "page_task_result": (Entry("completed", headers=_BROWSER), Entry("queued", good=409, headers=_BROWSER)),
+    "page_cancel": (
+        Entry("queued", good=303, form={"version": "{version}"}, headers=_BROWSER, changes="job"),
+        Entry("completed", good=409, form={"version": "{version}"}, headers=_BROWSER),
+        Entry("question", good=412, form={"version": "1"}, headers=_BROWSER),
+    ),
+    "page_act": tuple(
+        Entry(
+            state,
+            good=303,
+            form={"attention_id": "{attention}", "action": action, **typed},
+            headers=_BROWSER,
+            changes="job",
+            deed="retry" if action == "retry" else "decide",
+        )
+        for state, action, typed in (
+            ("question", "answer", {"input": '{"colour": "red"}'}),
+            ("question", "dismiss", {}),
+            ("doubt", "skip", {}),
+            ("broken", "retry", {}),
+        )
+    ),
+    "page_rerun": (Entry("completed", good=303, form={"key": "a-new-key"}, headers=_BROWSER, changes="new"),),
+    "page_problems": (Entry(headers=_BROWSER),),
+    # Nobody signs in here but in development.
+    "page_sign_in": (Entry(good=404, headers=_BROWSER),),
+    "page_signed_in": (Entry(good=404, form={"tenant": "acme", "subject": "ann", "next": "/"}, headers=_BROWSER),),
+    "page_signed_out": (Entry(good=404, form={}, headers=_BROWSER),),
+    "page_asset": (Entry(headers=_BROWSER),),
+    "component": (Entry(headers=_BROWSER),),
+    "component_types": (Entry(headers=_BROWSER),),
     "healthz": (Entry(),),
     "readyz": (Entry(),),
     "openapi": (Entry(),),

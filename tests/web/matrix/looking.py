@@ -22,7 +22,10 @@ def judged(cell: Cell, stage: Stage, answer: Answer) -> Iterator[str]:
         yield f"it is answered {answer.status}, not {cell.wanted}"
     if answer.headers.get("x-content-type-options") != "nosniff" or not answer.headers.get("x-request-id"):
         yield "a header that every answer has is missing"
-    if answer.status >= 400 and not cell.route.page:
+    if answer.status >= 400 and cell.route.page:
+        if answer.headers["content-type"] != "text/html; charset=utf-8":
+            yield "a refusal for people that is no page"
+    elif answer.status >= 400:
         code = answer.code
         if code not in CATALOGUE or CATALOGUE[code].status != answer.status:
             yield f"the code {code} is not one of this status"
@@ -75,8 +78,8 @@ def changed(cell: Cell, stage: Stage, rows: Counter[str], job: Mapping[str, Any]
     after = stage.books.job(cell.named) if cell.named else {}
     if after != dict(job) if new else after["version"] != job["version"] + 1:
         yield f"the job was {job} and is {after}"
-    if new and answer.status == 202:
+    if new and answer.status < 400:
         owner = cell.owner or cell.caller.person
-        made = stage.books.job(answer.json["id"])
+        made = stage.books.job(answer.headers["location"].rpartition("/")[2])
         if owner is None or (made["tenant"], made["owner"]) != (owner.tenant, owner.subject):
             yield f"the new job belongs to {made['owner']} of {made['tenant']}"

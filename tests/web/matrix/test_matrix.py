@@ -24,8 +24,8 @@ _numbers = itertools.count(1)
 
 
 @asynccontextmanager
-async def staged(world: World, folder: Path) -> AsyncGenerator[Stage]:
-    stage = Stage.on(world, folder / f"{next(_numbers)}.db")
+async def staged(world: World, folder: Path, *, development: bool = False) -> AsyncGenerator[Stage]:
+    stage = Stage.on(world, folder / f"{next(_numbers)}.db", development=development)
     try:
         yield stage
     finally:
@@ -76,6 +76,25 @@ async def test_cells(route: Route, tenant: str, world: World, tmp_path: Path, re
                 as_others(cell, "answer", answer.status, anonymised(cell, answer))
                 as_others(cell, "work", (cell.role, id(cell.entry)), [] if cell.writes else list(shared.statements))
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r.page and r.access is not Access.PUBLIC], ids=lambda route: route.name)
+async def test_in_development_nobody_is_led_to_the_sign_in(route: Route, world: World, tmp_path: Path, results: Results) -> None:
+    """In place of the 401, and alike for all ids; an id that is none is not carried along."""
+    async with staged(world, tmp_path, development=True) as stage:
+        answers = {column: set[str]() for column in ("named", "malformed")}
+        for cell in cells(route, "acme", world):
+            if cell.role != "anonymous":
+                continue
+            answer = await stage.play(cell)
+            results.cells += 1
+            assert (answer.status, answer.body) == (303, b"")
+            assert not stage.statements
+            answers["malformed" if cell.column == "malformed" else "named"].add(anonymised(cell, answer)[1]["location"])
+        assert not stage.books.written()
+        assert all(len(found) <= 1 for found in answers.values()), answers
+        assert all(location.startswith("/sign-in?next=") for location in answers["named"])
+        assert answers["malformed"] <= {"/sign-in?next=%2F"}
 
 
 async def test_time_tells_nothing(world: World, tmp_path: Path, results: Results, request: pytest.FixtureRequest) -> None:

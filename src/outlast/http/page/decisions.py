@@ -80,7 +80,7 @@ def _answer(typed: str, *, limit: int) -> JSON:
         return parse(typed, limit=limit, what="answer")
     except Invalid as error:
         if typed.lstrip()[0] in "{[":
-            raise Invalid(f"{messages.ANSWER_NOT_JSON} {error.message}") from error
+            raise Invalid(f"{error.message} {messages.ANSWER_NOT_JSON}") from error
     return typed
 
 

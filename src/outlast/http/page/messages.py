@@ -122,7 +122,7 @@ MORE_QUESTIONS: Final = "There are more questions; they are shown when these are
 YOUR_ANSWER: Final = "Your answer"
 ANSWER_HINT: Final = "Plain text, or JSON where the question asks for it."
 ANSWER_EMPTY: Final = "Write an answer first."
-ANSWER_NOT_JSON: Final = "This begins like JSON, and is none. Correct it, or begin with a word to send it as plain text."
+ANSWER_NOT_JSON: Final = "To send it as plain text, let it begin with a word."
 ANSWER_KEPT: Final = "What you had written, to copy if you need it:"
 CONSEQUENCES: Final[Mapping[Action, str]] = {
     "retry": "Runs this task again. What its steps have stored is used again.",
@@ -235,6 +235,7 @@ WHY_NOT: Final[Mapping[str, str]] = {
     ),
     "not_final": "Only a job that is completed or cancelled can be run again. Below is how this one stands now.",
     "not_offered": "The job does not offer this, or not any more. Below is what it offers now.",
+    "invalid": "Nothing was sent. What you wrote is kept below, with what is wrong beside it.",
 }
 FOR_PAGES: Final[Mapping[str, str]] = {
     "unauthenticated": "Sign in at the application that this page belongs to, then open the page again.",

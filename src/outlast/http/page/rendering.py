@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Final, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -39,7 +40,7 @@ def _environment() -> Environment:
 def render(frame: Frame, template: str, status: int = _OK, headers: Mapping[str, str] | None = None, /, **values: object) -> Response:
     """A page as an answer. What is shown is private, so no cache keeps it, the browser's own neither."""
     names = {name: asset.name for name, asset in assets().items()}
-    text = _environment().get_template(template).render(frame=frame, assets=names, **values)
+    text = _environment().get_template(template).render(frame=frame, assets=names, now=datetime.now(UTC), **values)
     response = Response(text, status, headers, media_type="text/html")
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Cache-Control"] = "no-store"

@@ -39,7 +39,8 @@ export const words = {
   abandoned: "Given up",
   superseded: "Replaced",
   stopping: "A worker is still winding down. Whatever it does from here on is not stored.",
-  usable: "The first result can be opened now. The rest goes on by itself.",
+  usable: "The first result can be opened now.",
+  usable_goes_on: "The first result can be opened now. The rest goes on by itself.",
   progress: "{done} of {total}",
   progress_now: "{done} of {total}: {label}",
   accepted: "Accepted {time}",
@@ -249,6 +250,7 @@ class Subject {
       await this.ask(signal, calm);
       this.stale ||= signal.aborted;
       this.asked = now();
+      this.mount.adjust();
       this.luck = 0.8 + 0.4 * Math.random();
     }
   }
@@ -272,6 +274,11 @@ class Subject {
     const known = Math.max(this.known, this.known && following ? beat : 0);
     const away = !out && (this.failures > 0 || (!navigator.onLine && !following));
     return { status: out ? "signed-out" : "loading", job: null, jobs: null, knownAt: known ? new Date(known * 1000) : null, away, ...seen };
+  }
+
+  /** Nothing changes any more. */
+  get settled() {
+    return false;
   }
 
   /** Seconds from the last answer to the next question, if nothing happens. @returns {number} */
@@ -488,6 +495,7 @@ class Mount {
   looked = 0; // when a page that arrived was reason to look
   waiting = false; // a long poll is under way
   /** @type {AbortController | null} */ life = null; // while this page follows
+  /** @type {AbortController | null} */ candidacy = null; // while it may lead
   /** @type {AbortController | null} */ reign = null; // while it leads
   /** @type {AbortController | null} */ stream = null;
   /** @type {BroadcastChannel | null} */ channel = null;
@@ -530,6 +538,7 @@ class Mount {
     if (this.life && subject instanceof JobRecord && !subject.covered) this.post({ type: "ask", ids: [subject.id] });
     this.go();
     subject.start();
+    this.adjust();
     return () => {
       subject.watchers.delete(watcher);
       setTimeout(() => this.tidy(), 0); // a node that moves is taken out and put in again at once
@@ -541,7 +550,8 @@ class Mount {
     for (const subject of this.subjects) if (!subject.watchers.size) subject.stop();
     for (const [key, list] of this.lists) if (!list.watchers.size && this.lists.delete(key)) list.forget();
     for (const [id, record] of this.records) if (!record.watchers.size && !record.listed) this.records.delete(id);
-    if (!this.subjects.some((subject) => subject.watchers.size)) this.leave();
+    if (this.subjects.some((subject) => subject.watchers.size)) this.adjust();
+    else this.leave();
   }
 
   /** Begins to follow. */
@@ -554,18 +564,32 @@ class Mount {
     }
     this.setLive(false);
     this.post({ type: "ask", ids: [...this.records.keys()], arrived: true });
-    void this.elect(this.life.signal);
+    this.adjust();
     for (const subject of this.subjects) if (subject.watchers.size) subject.start();
   }
 
-  /** Ends every request and, if this page leads, that. */
+  /** Takes part in the stream while something may still change, and not for what has ended. */
+  adjust() {
+    if (!this.life || !this.subjects.some((subject) => subject.watchers.size && !subject.settled)) this.resign();
+    else if (!this.candidacy) {
+      this.candidacy = new AbortController();
+      void this.elect(this.candidacy.signal);
+    }
+  }
+
+  resign() {
+    this.candidacy?.abort();
+    this.reign?.abort();
+    this.stream?.abort();
+    this.candidacy = this.reign = null;
+    this.pause.end();
+  }
+
+  /** Ends every request. */
   halt() {
     this.life?.abort();
     this.life = null;
-    this.reign?.abort();
-    this.reign = null;
-    this.stream?.abort();
-    this.pause.end();
+    this.resign();
     for (const subject of this.subjects) subject.stop();
   }
 
@@ -682,9 +706,9 @@ class Mount {
   /** The leader says that it is there; a visible page that has not heard of it for too long takes over. */
   checkLeader() {
     if (this.reign) this.announce(this.live);
-    if (!this.life || !this.shared || this.reign || document.hidden || now() < this.beat + UNHEARD) return;
+    if (!this.candidacy || !this.shared || this.reign || document.hidden || now() < this.beat + UNHEARD) return;
     this.setLive(false);
-    void this.elect(this.life.signal, true);
+    void this.elect(this.candidacy.signal, true);
   }
 
   /** @param {boolean} live */
@@ -825,14 +849,16 @@ article, .rows { display: grid; gap: 0.5rem; }
 .completed .state { color: var(--_good); }
 p, h3, ul { margin: 0; padding: 0; overflow-wrap: anywhere; }
 ul { list-style: none; }
-h3 { font-size: 1em; margin-block: 0.5rem 0.25rem; }
+h3 { font-size: 1em; margin-block-end: 0.375rem; }
 .quiet { color: var(--_muted); font-size: 0.875em; }
+.away { color: var(--_warn); }
+.section, .older { margin-block-start: 0.75rem; }
 .box { background: var(--_warn-surface); border-inline-start: 0.25rem solid var(--_warn); border-radius: calc(var(--_radius) / 2); padding: 0.625rem 0.75rem; display: grid; gap: 0.5rem; }
 progress { appearance: none; flex: 1 1 8rem; min-inline-size: 6rem; block-size: 0.5rem; border: 0; border-radius: 1rem; overflow: hidden; background: var(--_border); color: var(--_accent); }
 progress::-webkit-progress-bar { background: var(--_border); }
 progress::-webkit-progress-value { background: var(--_accent); }
 progress::-moz-progress-bar { background: var(--_accent); }
-button, .open, .box a { font: inherit; font-size: 0.9375em; color: var(--_text); background: transparent; border: 1px solid var(--_border); border-radius: calc(var(--_radius) * 0.75);
+button, .open, .box a { box-sizing: border-box; font: inherit; font-size: 0.9375em; color: var(--_text); background: transparent; border: 1px solid var(--_border); border-radius: calc(var(--_radius) * 0.75);
   padding: 0.3125rem 0.75rem; min-block-size: 2.25em; cursor: pointer; text-decoration: none; display: inline-flex; align-items: center; }
 .box button, .box a { border-color: currentColor; }
 .open { background: var(--_accent); border-color: var(--_accent); color: var(--_on-accent); }
@@ -1162,12 +1188,13 @@ export class OutlastJob extends OutlastElement {
     if (this.page) this.#label.href = this.page;
     else this.#label.removeAttribute("href");
     write(this.#state, state);
-    this.#line.hidden = over && job.progress.done === job.progress.total;
+    this.#line.hidden = over;
     this.#bar.max = Math.max(job.progress.total, 1);
     this.#bar.value = job.progress.done;
     this.#bar.ariaLabel = progressOf(job);
     write(this.#progress, progressOf(job));
-    write(this.#note, job.stopping ? say("stopping") : job.usable_at && !over ? say("usable") : "");
+    const usable = job.usable_at && !over ? say(job.attention ? "usable" : "usable_goes_on") : "";
+    write(this.#note, job.stopping ? say("stopping") : usable);
     this.#renderAttention(job);
     write(this.#noticed, this.#notice);
     this.#open.href = openable(job, this.record?.url ?? "");
@@ -1175,7 +1202,8 @@ export class OutlastJob extends OutlastElement {
     write(this.#open, job.usable_at ? say("open") : "");
     write(this.#cancel, over || this.hasAttribute("no-cancel") || this.#asking ? "" : say("cancel"));
     this.#time.dateTime = job.finished_at ?? job.accepted_at;
-    write(this.#time, say(job.finished_at ? "finished" : "accepted", { time: clock(job.finished_at ?? job.accepted_at) }));
+    const time = say(job.finished_at ? "finished" : "accepted", { time: clock(job.finished_at ?? job.accepted_at) });
+    write(this.#time, over && job.progress.done < job.progress.total ? `${time}, ${progressOf(job)}` : time);
     this.#confirm.hidden = !this.#asking;
     if (this.#asking) {
       write(this.#warning, [say(`${this.#asking}_question`), job.cancel_note].filter(Boolean).join(" "));

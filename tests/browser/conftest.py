@@ -121,7 +121,10 @@ class People(Protocol):
 
 @pytest.fixture
 def person(chromium: Browser, server: Host) -> Iterator[People]:
-    """People with fresh profiles, by default each with a name that nobody else has; closed after the test."""
+    """People with fresh profiles, by default each with a name that nobody else has; closed after the test.
+
+    What their consoles said must be empty by then: `one.said.clear()` where a test wants an error.
+    """
     made: list[Person] = []
 
     def make(name: str = "", /, **options: Any) -> Person:
@@ -135,6 +138,7 @@ def person(chromium: Browser, server: Host) -> Iterator[People]:
     yield make
     for one in made:
         one.context.close()
+    assert [text for one in made for text in one.said] == []
 
 
 def until(page: Page, reached: Callable[[], T], seconds: float = _PATIENCE) -> T:

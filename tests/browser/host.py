@@ -95,6 +95,7 @@ class Host:
         self.jobs: Outlast = make(f"sqlite:///{folder / 'jobs.db'}")
         self.requests: list[Seen] = []
         self.faults: list[Fault] = []
+        self.open_calls: set[asyncio.Task[None]] = set()
         self.url = ""
         self._pages: dict[str, tuple[str, str, str]] = {}
         self._gates: dict[str, str] = {}
@@ -143,6 +144,11 @@ class Host:
         finally:
             made.over = True
             self.faults.remove(made)
+
+    def break_streams(self) -> None:
+        """Breaks the connections of all streams and waits that are open."""
+        for task in tuple(self.open_calls):
+            self._loop.call_soon_threadsafe(task.cancel)
 
     # -- jobs, without the browser
 
@@ -270,7 +276,7 @@ class _Between:
         fault = next((one for one in self._host.faults if one.takes(scope)), None)
         try:
             if fault is None:
-                await self._app(scope, reading, sending)
+                await self._answer(scope, reading, sending)
             elif fault.kind == "answer":
                 await Response(fault.body, fault.status, fault.headers, media_type="application/json")(scope, reading, sending)
             elif fault.kind == "silent":
@@ -281,6 +287,19 @@ class _Between:
                 await self._lost(scope, reading, sending)
         finally:
             seen.open = False
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answering = asyncio.ensure_future(self._app(scope, receive, send))
+        self._host.open_calls.add(answering)
+        try:
+            await answering
+        except asyncio.CancelledError:
+            if not answering.cancelled():
+                answering.cancel()
+                raise
+            # It was broken: an answer that ends here, without its end, closes the connection.
+        finally:
+            self._host.open_calls.discard(answering)
 
     async def _buffered(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
         held: list[Message] = []

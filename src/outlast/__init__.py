@@ -4,8 +4,9 @@ from outlast.app import Outlast
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
 from outlast.client.calls import Submission
-from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion
+from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion, UniqueActive
 from outlast.domain.defaults import Settings
+from outlast.domain.effects import Confirmed
 from outlast.domain.errors import (
     Contended,
     Forbidden,
@@ -27,6 +28,7 @@ from outlast.domain.model import (
     Action,
     AttemptView,
     Attention,
+    EffectView,
     Handle,
     JobView,
     Outcome,
@@ -37,6 +39,8 @@ from outlast.domain.model import (
     State,
     TaskState,
     TaskView,
+    Unique,
+    UniquePolicy,
 )
 from outlast.domain.retry import RetryPolicy
 from outlast.worker.context import Completion, Context, SyncContext
@@ -52,9 +56,11 @@ __all__ = [
     "Attention",
     "Client",
     "Completion",
+    "Confirmed",
     "Conflict",
     "Contended",
     "Context",
+    "EffectView",
     "Failure",
     "Forbidden",
     "Handle",
@@ -97,4 +103,7 @@ __all__ = [
     "TaskOptions",
     "TaskState",
     "TaskView",
+    "Unique",
+    "UniqueActive",
+    "UniquePolicy",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
 
 from outlast._extras import web_application
 from outlast.client import calls
@@ -18,6 +19,7 @@ from outlast.domain.registry import Registry
 from outlast.domain.values import MISSING, Hints, check_hint, hints
 from outlast.store.open import open_store, parse
 from outlast.store.protocol import Store
+from outlast.store.sessions.transaction import Sessions
 from outlast.worker.context import Completion, Context, SyncContext
 
 if TYPE_CHECKING:
@@ -58,14 +60,27 @@ class TaskDecorator(Protocol):
 class Outlast(Client):
     """Durable jobs on one store. Opens nothing before the first call; safe before fork. One per process, made at import.
 
-    store: postgresql://... or sqlite:///path. base_url: where the HTTP API is mounted. Invalid for anything else.
+    store: postgresql://... or sqlite:///path. session, sync_session: make the db of `ctx.commit`, on the store's database. base_url:
+    where the HTTP API is mounted. Invalid for anything else.
     """
 
-    def __init__(self, store: str, *, base_url: str = "", settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        store: str,
+        *,
+        session: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+        sync_session: Callable[[], AbstractContextManager[Any]] | None = None,
+        base_url: str = "",
+        settings: Settings | None = None,
+    ) -> None:
         parse(store)
         self.url = store
         self.registry = Registry()
         self.settings = settings or Settings()
+        for given in (session, sync_session):
+            if given is not None and not callable(given):
+                raise Invalid("session= and sync_session= take what makes a session, for example a sessionmaker, not a session.")
+        self.sessions = Sessions(session, sync_session)
         self._opened: Store | None = None
         super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open)
         self._sync = SyncClient(self._app, self._open)
@@ -118,11 +133,13 @@ class Outlast(Client):
         cancel_note: str = "",
         keep_claims: Sequence[str] = (),
         roles: Sequence[str] = (),
+        unique_scope: Literal["owner", "tenant"] = "owner",
     ) -> Callable[[Callable[[Plan[In], In], None]], Kind[In]]:
         """Registers a kind of job; the function fills its plan and is pure: it runs at admission.
 
         label: what people see. promise: seconds to usable, or (to usable, to completed). success, cancel_note: sentences for people.
         roles: who may submit needs one of them, where any are named; others get Forbidden.
+        unique_scope: whether a unique key is the owner's own, or one for all owners of the tenant.
         """
 
         def register(fn: Callable[[Plan[In], In], None]) -> Kind[In]:
@@ -140,6 +157,7 @@ class Outlast(Client):
                 cancel_note=cancel_note,
                 keep_claims=keep_claims,
                 roles=roles,
+                unique_scope=unique_scope,
             )
             self.registry.add_kind(kind)
             return kind

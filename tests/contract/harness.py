@@ -10,9 +10,13 @@ from contract.backends import START_MS, Backend, Row
 from contract.plans import HANDLERS, Draft, a, plan
 from contract.recount import differences
 from outlast.domain.access import Scope
+from outlast.domain.errors import OutlastError
 from outlast.domain.ids import uuid7
+from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import GiveUp, RetryIn
 from outlast.domain.work import (
+    ActiveKey,
+    ActiveTaken,
     Admission,
     Admitted,
     Asked,
@@ -74,7 +78,12 @@ class Harness:
         try:
             wanted = next(call)
             while True:
-                wanted = call.send(self.run(wanted))
+                try:
+                    given = self.run(wanted)
+                except OutlastError as error:
+                    wanted = call.throw(error)
+                else:
+                    wanted = call.send(given)
         except StopIteration as stop:
             value: T = stop.value
             return value
@@ -136,8 +145,11 @@ class Harness:
         caller: str = "{}",
         rerun_of: str | None = None,
         effect_root: str | None = None,
+        unique: str | None = None,
+        policy: UniquePolicy = "existing",
+        scope: str | None = None,
     ) -> Admission:
-        """A job to admit; without tasks it has one, labelled `one`."""
+        """A job to admit; without tasks it has one, labelled `one`. `unique`: its unique key, in its owner's scope unless told otherwise."""
         self._jobs += 1
         job_id = uuid7(START_MS + self._jobs, self._jobs.to_bytes(10, "big"))
         return Admission(
@@ -157,11 +169,16 @@ class Harness:
             effect_root=effect_root or job_id,
             correlation_id=f"c{self._jobs}",
             traceparent=None,
+            unique=None if unique is None else ActiveKey(scope or f"{kind}/{owner}", unique, policy, RETENTION_MS),
         )
 
     def submit(self, *jobs: Admission) -> list[Admitted | KeyTaken]:
         """Each by itself, in one batch."""
         return self.run(admission.admit(jobs))
+
+    def submit_unique(self, job: Admission) -> Admitted | KeyTaken | ActiveTaken:
+        """One with a unique key."""
+        return self.run(admission.admit_unique(job))
 
     def submit_all(self, *jobs: Admission) -> list[Admitted]:
         """All or none."""

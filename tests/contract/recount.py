@@ -43,6 +43,8 @@ def _job(job: Row, of_job: dict[str, list[Row]]) -> list[str]:
         found.append(f"state {job['state']} but it follows {state}")
     ends = ("finished_at", "purge_at", "outcome")
     found += [f"{name} is {job[name]} though the job is {state}" for name in ends if (job[name] is not None) != final]
+    if final and job["active_key"] is not None:
+        found.append("its unique key is not free though it has ended")
     if state == "completed" and job["outcome"] != outcome_of(problems=counted.problems):
         found.append(f"outcome {job['outcome']} with {counted.problems} problems")
     if state == "cancelled" and job["outcome"] not in ("user", "abandoned", "superseded"):

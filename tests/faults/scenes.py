@@ -8,7 +8,7 @@ from typing import Any
 
 from contract.harness import ANN, RETENTION_MS, WINDOW_MS, Harness
 from contract.plans import a
-from outlast.domain.work import Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
+from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
 from outlast.store.programs import claims, completion, control, sweep
 from outlast.store.programs.steps import store_step
 
@@ -92,6 +92,19 @@ def _taken(h: Harness) -> Any:
     return h.admission(key="k")
 
 
+def _active(h: Harness, policy: Any) -> Any:
+    """A job with a unique key, of which a task is held and another asks; and a request that meets it."""
+    h.submit_unique(h.admission(a("one"), a("two"), a("join", after="one two"), unique="u"))
+    h.ask(h.take_all()["two"])
+    return h.admission(a("one"), a("two", after="one"), unique="u", policy=policy, key="k")
+
+
+def _many(h: Harness) -> Any:
+    h.submit_unique(h.admission(unique="t"))
+    replacing = _active(h, "replace")
+    return [h.admission(key="b"), replacing, h.admission(unique="t", key="a"), h.admission(unique="free", policy="reject"), h.admission()]
+
+
 def _act(action: str, answer: str | None = None) -> Callable[[Harness, tuple[str, str]], Control]:
     return lambda h, given: h.act(given[0], action, attention=given[1], answer=answer)
 
@@ -116,6 +129,21 @@ SCENES: dict[str, Scene] = {
     "admit": Scene(_jobs, lambda h, jobs: h.submit(*jobs), lambda r: all(isinstance(x, Admitted) and not x.replayed for x in r)),
     "admit again": Scene(_taken, lambda h, job: h.submit(job), lambda r: r[0].replayed),
     "admit all": Scene(_jobs, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False] * 3),
+    "admit unique": Scene(
+        lambda h: h.admission(a("one"), a("two", after="one"), unique="u", key="k"),
+        lambda h, job: h.submit_unique(job),
+        lambda r: not r.replayed,
+    ),
+    "admit unique existing": Scene(lambda h: _active(h, "existing"), lambda h, job: h.submit_unique(job), lambda r: r.replayed),
+    "admit unique reject": Scene(
+        lambda h: _active(h, "reject"), lambda h, job: h.submit_unique(job), lambda r: isinstance(r, ActiveTaken)
+    ),
+    "admit unique replace": Scene(
+        lambda h: _active(h, "replace"), lambda h, job: h.submit_unique(job), lambda r: isinstance(r, Admitted) and not r.replayed
+    ),
+    "admit all unique": Scene(
+        _many, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False, False, True, False, False]
+    ),
     "rerun": Scene(_final, lambda h, job: h.rerun(ANN, job), lambda r: isinstance(r, Admitted) and not r.replayed),
     # A repeat finds nothing to wake; what the first one woke is found by polling.
     "wake": Scene(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from interleave.explorer import Act
 from interleave.scenes import HANDLERS, JOB, LEASE_MS, OTHER, OWNER, OWNERS, QUEUE, RETENTION_MS, START, TENANT, WINDOW_MS, job, ref, task
+from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
-from outlast.domain.work import Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
+from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
 from outlast.store.programs import admission, claims, completion, control, steps, sweep
 
@@ -122,6 +124,26 @@ def admit_two(first: str, second: str, *, all_or_none: bool = False) -> Act:
     )
     run = admission.admit_all if all_or_none else admission.admit
     return Act(f"admit {first} {second}{' or none' if all_or_none else ''}", lambda: run(wanted), client=True)
+
+
+def submit(policy: UniquePolicy, *, id: str = OTHER, key: str | None = None, unique: str = "u", replaces: str | None = JOB) -> Act:
+    """A request with a unique key."""
+    wanted = job(task(0), task(1, after=(0,)), id=id, key=key, unique=unique, policy=policy)
+    return Act(
+        f"submit {unique} {policy}{f' {key}' if key else ''}",
+        lambda: admission.admit_unique(wanted),
+        ends_job=Admitted(id, replayed=False, replaced=replaces) if policy == "replace" else None,
+        client=True,
+    )
+
+
+def submit_many(*wanted: tuple[str, UniquePolicy], ids: Sequence[str], keys: Sequence[str | None]) -> Act:
+    """Several unique keys in one submission, in that order."""
+    jobs = [
+        job(task(0), id=id, key=key, unique=unique, policy=policy) for (unique, policy), id, key in zip(wanted, ids, keys, strict=True)
+    ]
+    name = " ".join(f"{unique} {policy}" for unique, policy in wanted)
+    return Act(f"submit many {name}", lambda: admission.admit_all(jobs), client=True)
 
 
 # -- what a sweep does ----------------------------------------------------------------------------------------

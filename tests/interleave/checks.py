@@ -39,6 +39,8 @@ def _job(job: Row, tasks: list[Row]) -> list[str]:
         found.append(f"job.state is {job['state']}, its rows give {wanted}")
     final = job["state"] in FINAL_JOBS
     found += [f"{name} does not go with the state" for name in ("finished_at", "outcome", "purge_at") if final != (job[name] is not None)]
+    if final and job["active_key"] is not None:
+        found.append("a final job that has its unique key still")
     if final and any(task["state"] not in FINAL_TASKS for task in tasks):
         found.append("a final job with a task that is not final")
     if job["state"] == "completed":

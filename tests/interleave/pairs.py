@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from interleave import acts
 from interleave.explorer import Act
-from interleave.scenes import OTHER
+from interleave.scenes import JOB, OTHER
+from outlast.domain.model import UniquePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +149,50 @@ ADMISSION = (
     Pair("empty", acts.admit(due=True, name="due later"), acts.wake(0)),
     *_between(
         "grand", (acts.admit(OTHER, name="again"), acts.admit(OTHER, fingerprint="f2", name="otherwise")), (*_OF_OWNER[3:], acts.finish(0))
+    ),
+)
+
+# One active job for a unique key.
+THIRD, FOURTH = (OTHER[:-1] + n for n in "34")
+_POLICIES: tuple[UniquePolicy, ...] = ("existing", "reject", "replace")
+_SUBMITS = tuple(acts.submit(policy, key="a") for policy in _POLICIES)
+_OTHERS = tuple(acts.submit(policy, id=THIRD, key="b") for policy in _POLICIES)
+_NEW = tuple(acts.submit(policy, id=THIRD, key="b", replaces=None) for policy in _POLICIES)
+_ENDS_OF_ACTIVE = (acts.finish(0), acts.give_up(0), acts.ask(0), acts.give_up_lost(0), acts.cancel())
+UNIQUE = (
+    *_between("empty", (acts.submit("existing", key="a"), acts.submit("reject", key="a"), acts.submit("replace", key="a")), _NEW),
+    *(Pair("empty", one, one) for one in _SUBMITS),
+    *_between("empty", _SUBMITS, (acts.submit("existing", id=THIRD, key="a"), acts.submit("replace", id=THIRD, key="a", replaces=None))),
+    *_between("active", _SUBMITS, _OTHERS),
+    *(Pair("active", acts.submit(policy), acts.submit(policy)) for policy in _POLICIES),
+    *_between(
+        "active",
+        _SUBMITS,
+        (acts.claim(10, "v", 4), acts.finish(0), acts.renew(0), acts.step(0), acts.hand_back(0), acts.fail(0), acts.retry_lost(0)),
+    ),
+    *_between(
+        "active", _SUBMITS, (acts.cancel(), acts.act(5, "retry"), acts.act(5, "skip"), acts.act(5, "dismiss"), acts.close_window(5))
+    ),
+    *_between("active_last", _SUBMITS, _ENDS_OF_ACTIVE),
+    *_between("active_asks", _SUBMITS, (acts.act(0, "retry"), acts.act(0, "answer"), acts.act(0, "dismiss"), acts.close_window(0))),
+    *_between("active", (acts.submit("existing", key="k1"),), (acts.submit("replace", key="a"), acts.cancel())),
+    *_between(
+        "actives",
+        (
+            acts.submit_many(("u", "replace"), ("v", "replace"), ids=(THIRD, FOURTH), keys=("a", "b")),
+            acts.submit_many(("v", "existing"), ("u", "replace"), ids=(THIRD, FOURTH), keys=(None, None)),
+        ),
+        (
+            acts.submit_many(("v", "replace"), ("u", "replace"), ids=(THIRD[:-1] + "5", THIRD[:-1] + "6"), keys=("b", "a")),
+            acts.submit_many(("v", "replace"), ("u", "existing"), ids=(THIRD[:-1] + "5", THIRD[:-1] + "6"), keys=("d", "c")),
+            acts.submit("replace", id=THIRD[:-1] + "7", unique="v", replaces=OTHER),
+            acts.cancel(),
+            acts.claim(10, "v", 0),
+        ),
+    ),
+    *_between(
+        "empty",
+        (acts.submit_many(("u", "existing"), ("v", "reject"), ids=(JOB, OTHER), keys=("a", "b")),),
+        (acts.submit_many(("v", "existing"), ("u", "replace"), ids=(THIRD, FOURTH), keys=("d", "c")),),
     ),
 )

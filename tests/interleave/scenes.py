@@ -16,7 +16,8 @@ import psycopg
 
 from outlast.domain.access import Scope
 from outlast.domain.kinds import TaskSpec
-from outlast.domain.work import Admission, Asked, Failed, TaskRef
+from outlast.domain.model import UniquePolicy
+from outlast.domain.work import ActiveKey, Admission, Asked, Failed, TaskRef
 from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
@@ -47,7 +48,7 @@ _WRITTEN = " ".join(
         f"(select count(*) from \"{SCHEMA}\".task where state = 'completed')",
     )
 )
-_TIMES = frozenset({"until", "lease_until", "not_before"})
+_TIMES = frozenset({"at", "until", "lease_until", "not_before"})
 
 
 def task(no: int, *, after: Sequence[int] = (), soft: Sequence[int] = (), optional: bool = False, usable: bool = False) -> TaskSpec:
@@ -69,7 +70,15 @@ def task(no: int, *, after: Sequence[int] = (), soft: Sequence[int] = (), option
     )
 
 
-def job(*tasks: TaskSpec, id: str = JOB, key: str | None = "k1", fingerprint: str = "f1", not_before_ms: int | None = None) -> Admission:
+def job(
+    *tasks: TaskSpec,
+    id: str = JOB,
+    key: str | None = "k1",
+    fingerprint: str = "f1",
+    not_before_ms: int | None = None,
+    unique: str | None = None,
+    policy: UniquePolicy = "existing",
+) -> Admission:
     return Admission(
         tenant=TENANT,
         owner=OWNER,
@@ -87,6 +96,7 @@ def job(*tasks: TaskSpec, id: str = JOB, key: str | None = "k1", fingerprint: st
         effect_root=id,
         correlation_id="c",
         traceparent=None,
+        unique=None if unique is None else ActiveKey(f"k/{OWNER}", unique, policy, RETENTION_MS),
     )
 
 
@@ -186,11 +196,46 @@ def _queue(b: Builder) -> None:
     b.retry(3, 50_000)
 
 
+def _active(b: Builder) -> None:
+    """A job with a unique key, of which one task is held, one ready, one asks (optional) and one waits."""
+    b.run(admission.admit_unique(job(task(0), task(4), task(5, optional=True), task(7, after=(0,)), unique="u")))
+    b.ask(5, "retry", "answer", "skip")
+    b.hold(0)
+
+
+def _active_last(b: Builder) -> None:
+    """A job with a unique key that the next step may end: one task is held, and an optional one asks."""
+    b.run(admission.admit_unique(job(task(0), unique="u")))
+    b.hold(0)
+
+
+def _active_asks(b: Builder) -> None:
+    """A job with a unique key whose one task asks."""
+    b.run(admission.admit_unique(job(task(0), unique="u")))
+    b.ask(0, "retry", "answer")
+
+
+def _actives(b: Builder) -> None:
+    """Two jobs with a unique key each; nothing is held."""
+    b.run(admission.admit_all([job(task(0), unique="u"), job(task(0), id=OTHER, key="k2", unique="v")]))
+
+
 def _empty(_: Builder) -> None:
     """No job."""
 
 
-SCENES = {"grand": _grand, "last": _last, "cancelled": _cancelled, "cancelled_once": _cancelled_once, "queue": _queue, "empty": _empty}
+SCENES = {
+    "grand": _grand,
+    "last": _last,
+    "cancelled": _cancelled,
+    "cancelled_once": _cancelled_once,
+    "queue": _queue,
+    "active": _active,
+    "active_last": _active_last,
+    "active_asks": _active_asks,
+    "actives": _actives,
+    "empty": _empty,
+}
 
 
 class Stage:

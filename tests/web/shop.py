@@ -70,6 +70,10 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         plan.task(write, label="Text")
         plan.task(doubt, label="Extra", optional=True)
 
+    @jobs.kind("shared", label="One for all of the tenant", unique_scope="tenant")
+    def shared_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(write, label="Text")
+
     @jobs.kind("secret", label="For editors", roles=["editor"])
     def secret_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(write, label="Text")

@@ -137,7 +137,6 @@ async def test_a_key_twice(small: Site) -> None:
         ({"kind": "note", "input": {}}, 422, "invalid", ["/input/text"]),
         ({"kind": "note", "input": {"text": "x", "more": 1}}, 422, "invalid", ["/input/more"]),
         ({"kind": "note", "input": {"text": "x"}, "tenant": "globex"}, 422, "invalid", ["/tenant"]),
-        ({"kind": "note", "input": {"text": "x"}, "unique": {"key": "a", "policy": "reject"}}, 422, "invalid", ["/unique"]),
         ({"kind": "note", "input": {"text": "x"}, "target": {"ref": "a", "version": "1"}}, 422, "invalid", ["/target"]),
         ({"kind": "note", "input": {"text": "x"}, "not_before": "2030-01-01T00:00:00"}, 422, "invalid", ["/not_before"]),
         ({"kind": 7, "input": {"text": "x"}}, 422, "invalid", ["/kind"]),

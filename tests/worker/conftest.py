@@ -37,7 +37,7 @@ async def start() -> AsyncIterator[Callable[..., Awaitable[Worker]]]:
 
     async def begin(jobs: Outlast, options: Options | None = None) -> Worker:
         store = open_store(jobs.url, worker=True)
-        worker = Worker(store, jobs.registry, jobs.settings, options or Options(lease=5))
+        worker = Worker(store, jobs.registry, jobs.settings, options or Options(lease=5), sessions=jobs.sessions)
         ready = asyncio.Event()
         task = asyncio.create_task(worker.run(on_ready=lambda _id: ready.set()))
         running.append((worker, task))

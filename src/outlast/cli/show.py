@@ -76,6 +76,9 @@ def _json(story: Story) -> dict[str, Any]:
         "tasks": [_task_json(task, private=story.private) for task in story.tasks],
         "attempts": None if past is None else [_attempt_json(attempt, private=story.private) for attempt in past.attempts],
         "steps": None if past is None else [{"label": label, "stored": stored} for label, stored in past.steps],
+        "effects": None
+        if past is None
+        else [{"label": e.label, "name": e.name, "state": e.state, "begun_at": moment_of(e.begun_at_ms)} for e in past.effects],
         "attention": None
         if past is None
         else [
@@ -154,6 +157,9 @@ def _print(story: Story, now: datetime) -> None:
         _attempts(past.attempts, private=story.private)
     if past.steps:
         _section("Steps stored", table(("TASK", "STEPS"), [(label, str(stored)) for label, stored in past.steps], numbers=("STEPS",)))
+    if past.effects:
+        lines = [(e.label, e.name, e.state, _when(moment_of(e.begun_at_ms), now)) for e in past.effects]
+        _section("Outside calls that may have happened", table(("TASK", "EFFECT", "STATE", "BEGUN"), lines))
     if past.questions:
         say("\nNeeds attention")
     for question in past.questions:

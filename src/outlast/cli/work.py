@@ -46,7 +46,7 @@ def work(app: Outlast, options: Options, *, also: Beside | None = None) -> NoRet
     """Runs a worker until it is told to stop or cannot go on, and ends the process. Refusals at its start are raised."""
     stopping.install()
     store = store_for(app)
-    worker = Worker(store, app.registry, app.settings, options)
+    worker = Worker(store, app.registry, app.settings, options, sessions=app.sessions)
     loop = asyncio.new_event_loop()
 
     def stop() -> None:

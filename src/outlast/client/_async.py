@@ -10,7 +10,7 @@ from outlast.client import calls
 from outlast.client.calls import Application, Submission
 from outlast.client.desk import Desk
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
+from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView, Unique
 from outlast.store.protocol import Store
 
 D = TypeVar("D")
@@ -33,19 +33,27 @@ class Client:
         return self.desk.store
 
     async def submit(
-        self, kind: Kind[In], input: In, *, owner: Principal, key: str | None = None, not_before: datetime | None = None
+        self,
+        kind: Kind[In],
+        input: In,
+        *,
+        owner: Principal,
+        key: str | None = None,
+        unique: Unique | None = None,
+        not_before: datetime | None = None,
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
-        Raises, nothing written: Invalid, KeyReused, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the same key).
+        Raises, nothing written: Invalid, KeyReused, UniqueActive, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the
+        same key).
         A naive `not_before` is Invalid.
         """
-        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before)
+        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique)
         return await self.desk.submit(prepared)
 
     async def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
         """All or none, in one transaction; handles in order."""
-        prepared = [calls.prepare(self._app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before) for s in submissions]
+        prepared = calls.prepare_many(self._app, submissions, owner=owner)
         return await self.desk.submit_many(prepared)
 
     async def get(self, job_id: str, *, principal: Principal) -> JobView:

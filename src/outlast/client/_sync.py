@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeVar, overload
 
 from outlast.client import calls
 from outlast.client.calls import Application, Call, Submission
-from outlast.domain.errors import Locked
+from outlast.domain.errors import Locked, OutlastError
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
+from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView, Unique
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store
 
@@ -35,18 +35,28 @@ class SyncClient:
         """The store that the calls run on."""
         return self._store()
 
-    def submit(self, kind: Kind[In], input: In, *, owner: Principal, key: str | None = None, not_before: datetime | None = None) -> Handle:
+    def submit(
+        self,
+        kind: Kind[In],
+        input: In,
+        *,
+        owner: Principal,
+        key: str | None = None,
+        unique: Unique | None = None,
+        not_before: datetime | None = None,
+    ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
-        Raises, nothing written: Invalid, KeyReused, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the same key).
+        Raises, nothing written: Invalid, KeyReused, UniqueActive, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the
+        same key).
         A naive `not_before` is Invalid.
         """
-        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before)
+        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique)
         return self._admit(calls.submit(self._app, prepared), [prepared])
 
     def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
         """All or none, in one transaction; handles in order."""
-        prepared = [calls.prepare(self._app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before) for s in submissions]
+        prepared = calls.prepare_many(self._app, submissions, owner=owner)
         return self._admit(calls.submit_many(self._app, prepared), prepared)
 
     def get(self, job_id: str, *, principal: Principal) -> JobView:
@@ -118,8 +128,13 @@ class SyncClient:
                 if isinstance(wanted, int | float):
                     time.sleep(wanted)
                     wanted = call.send(None)
+                    continue
+                try:
+                    given = self.store.run_sync(wanted)
+                except OutlastError as error:
+                    wanted = call.throw(error)
                 else:
-                    wanted = call.send(self.store.run_sync(wanted))
+                    wanted = call.send(given)
         except StopIteration as stop:
             value: T = stop.value
             return value

@@ -13,17 +13,31 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from outlast.client import cursors, views
 from outlast.domain.access import Deed, Scope, reading_scope, scope_of
-from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion
+from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion, UniqueActive
 from outlast.domain.defaults import Settings
+from outlast.domain.effects import ANSWER_SHAPE
 from outlast.domain.errors import Forbidden, Invalid, KeyReused, Locked, NotFound, NotRegistered, OutlastError, StillAdmitting
 from outlast.domain.ids import is_job_id, uuid7
 from outlast.domain.kinds import AnyTask, In, Kind, check_name
-from outlast.domain.model import MAX_NAME, Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
+from outlast.domain.model import MAX_NAME, Action, Handle, JobView, Page, Principal, Recovery, State, TaskView, Unique
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode, encode
-from outlast.domain.work import Admission, Admitted, Control, Filter, JobRow, KeyTaken, OutputRow, RecoveryRows, RerunSource
+from outlast.domain.work import (
+    ActiveKey,
+    ActiveTaken,
+    Admission,
+    Admitted,
+    Control,
+    Filter,
+    JobRow,
+    KeyHeld,
+    KeyTaken,
+    OutputRow,
+    RecoveryRows,
+    RerunSource,
+)
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
 from outlast.store.programs import admission, control, rerun, status
@@ -57,14 +71,26 @@ class Submission:
     kind: Kind[Any]
     input: Any
     key: str | None
+    unique: Unique | None
     not_before: datetime | None
 
-    def __init__(self, kind: Kind[In], input: In, *, key: str | None = None, not_before: datetime | None = None) -> None:
-        for name, value in (("kind", kind), ("input", input), ("key", key), ("not_before", not_before)):
+    def __init__(
+        self, kind: Kind[In], input: In, *, key: str | None = None, unique: Unique | None = None, not_before: datetime | None = None
+    ) -> None:
+        for name, value in (("kind", kind), ("input", input), ("key", key), ("unique", unique), ("not_before", not_before)):
             object.__setattr__(self, name, value)
 
 
-def prepare(app: Application, kind: Kind[Any], value: Any, *, owner: Principal, key: str | None, not_before: datetime | None) -> Admission:
+def prepare(
+    app: Application,
+    kind: Kind[Any],
+    value: Any,
+    *,
+    owner: Principal,
+    key: str | None,
+    not_before: datetime | None,
+    unique: Unique | None = None,
+) -> Admission:
     """The admission of a submit: everything is checked here, before the store is asked."""
     if not isinstance(owner, Principal):
         raise Invalid("owner= takes a Principal: whose job it is.")
@@ -73,21 +99,53 @@ def prepare(app: Application, kind: Kind[Any], value: Any, *, owner: Principal, 
     if not app.registry.knows(kind):
         raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
     body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before)
+    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique)
+
+
+def prepare_many(app: Application, submissions: Iterable[Submission], *, owner: Principal) -> list[Admission]:
+    """The admissions of a submit_many, in order."""
+    prepared = [
+        prepare(app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before, unique=s.unique) for s in submissions
+    ]
+    first: dict[tuple[str, str], int] = {}
+    for place, job in enumerate(prepared):
+        if job.unique is None:
+            continue
+        other = first.setdefault((job.unique.scope, job.unique.key), place)
+        if other != place and job.unique.policy != "existing" and (job.key is None or job.key != prepared[other].key):
+            raise Invalid(f"Submissions {other} and {place} have the same unique key, so that one would refuse or replace the other.")
+    return prepared
 
 
 def prepare_sent(
-    app: Application, name: str, version: int | None, value: JSON, *, owner: Principal, key: str, not_before: datetime | None
+    app: Application,
+    name: str,
+    version: int | None,
+    value: JSON,
+    *,
+    owner: Principal,
+    key: str,
+    not_before: datetime | None,
+    unique: Unique | None = None,
 ) -> Admission:
     """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent."""
     kind = app.registry.kind(name, version)
     body = dump(value, limit=app.settings.max_input, what="input")
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before)
+    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique)
 
 
 def _submission(
-    app: Application, kind: Kind[Any], body: str, *, owner: Principal, key: str | None, not_before: datetime | None
+    app: Application,
+    kind: Kind[Any],
+    body: str,
+    *,
+    owner: Principal,
+    key: str | None,
+    not_before: datetime | None,
+    unique: Unique | None,
 ) -> Admission:
+    if unique is not None and not isinstance(unique, Unique):
+        raise Invalid('unique= takes a Unique: a key and a policy, for example Unique("nightly", "existing").')
     _check_may_submit(owner, kind)
     return _admission(
         app,
@@ -101,6 +159,7 @@ def _submission(
         not_before_ms=_due(not_before),
         rerun_of=None,
         effect_root=None,
+        unique=unique,
     )
 
 
@@ -140,9 +199,12 @@ def _admission(
     not_before_ms: int | None,
     rerun_of: str | None,
     effect_root: str | None,
+    unique: Unique | None = None,
 ) -> Admission:
     job_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
     request: list[JSON] = [kind.name, kind.version, parse(body, limit=app.settings.max_input), rerun_of]
+    if unique is not None:
+        request.append({"unique": [unique.key, unique.policy]})
     return Admission(
         tenant=tenant,
         owner=owner,
@@ -160,27 +222,42 @@ def _admission(
         effect_root=effect_root or job_id,
         correlation_id=clean(correlation_id.get() or uuid.uuid4().hex, limit=MAX_NAME),
         traceparent=traceparent.get(),
+        unique=None if unique is None else ActiveKey(kind.active_scope(owner), unique.key, unique.policy, app.retention_ms),
     )
 
 
 def submit(app: Application, prepared: Admission) -> Call[Handle]:
     """Admits one job, or finds the one that its key made before."""
+    if prepared.unique is not None:
+        return (yield from admitted(app, prepared, (yield admission.admit_unique(prepared))))
     (result,) = yield admission.admit([prepared])
     return (yield from admitted(app, prepared, result))
 
 
-def admitted(app: Application, prepared: Admission, result: Admitted | KeyTaken) -> Call[Handle]:
-    """What a submit comes to, of what the store said; KeyReused for another request's key."""
+def admitted(app: Application, prepared: Admission, result: Admitted | KeyTaken | ActiveTaken) -> Call[Handle]:
+    """What a submit comes to, of what the store said; KeyReused for another request's key, UniqueActive for another job's."""
     if isinstance(result, KeyTaken):
         raise KeyReused("This idempotency key belongs to another request. Use a new key for a new request.")
+    if isinstance(result, ActiveTaken):
+        raise (yield from _unique_active(app, prepared, result.job_id, "Another job with this unique key is active. Nothing was written."))
     return (yield from _handle(app, prepared, result))
+
+
+def _unique_active(app: Application, prepared: Admission, job_id: str, message: str) -> Call[UniqueActive]:
+    """The refusal, with the active job if it is the owner's own: another's is not shown, to operators neither."""
+    row: JobRow | None = yield status.job(Scope(prepared.tenant, prepared.owner), job_id)
+    return UniqueActive(message, job=None if row is None else views.job(app.base_url, app.registry, row))
 
 
 def submit_many(app: Application, prepared: Sequence[Admission]) -> Call[tuple[Handle, ...]]:
     """Admits all or none, in one transaction."""
     if not prepared:
         return ()
-    results: list[Admitted] = yield admission.admit_all(prepared)
+    results: list[Admitted]
+    try:
+        results = yield admission.admit_all(prepared)
+    except KeyHeld as held:
+        raise (yield from _unique_active(app, prepared[held.place], held.job_id, held.message)) from None
     handles: list[Handle] = []
     for job, result in zip(prepared, results, strict=True):
         handles.append((yield from _handle(app, job, result)))
@@ -354,6 +431,8 @@ def decide(
         raise (yield from _refusal(principal, job_id))
     if did is Control.NOT_OFFERED:
         raise Invalid("This action is not offered. The job's attention names those that are.", code="not_offered")
+    if did is Control.MISANSWERED:
+        raise Invalid(ANSWER_SHAPE)
     view = yield from get(app, job_id, principal)
     if did is Control.SUPERSEDED:
         raise Conflict("This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded")

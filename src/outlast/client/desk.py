@@ -8,7 +8,7 @@ from typing import TypeVar
 from outlast.client import calls
 from outlast.client.calls import Application, Call
 from outlast.client.grouped import Groups
-from outlast.domain.errors import Locked
+from outlast.domain.errors import Locked, OutlastError
 from outlast.domain.model import Handle
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store
@@ -31,18 +31,24 @@ class Desk:
 
     async def submit(self, prepared: Admission) -> Handle:
         """Admits one job, with others that arrive meanwhile in one commit, and gives the workers a hint."""
-        handle = await self.drive(calls.admitted(self.app, prepared, await self._groups.admit(prepared)))
+        if prepared.unique is not None:  # it may have to wait for another job's end, so it goes by itself
+            handle = await self._admit(calls.submit(self.app, prepared), [prepared])
+        else:
+            handle = await self.drive(calls.admitted(self.app, prepared, await self._groups.admit(prepared)))
         self.store.announce(calls.queues_of([prepared]))
         return handle
 
     async def submit_many(self, prepared: Sequence[Admission]) -> tuple[Handle, ...]:
         """Admits all or none, in one transaction."""
-        try:
-            handles = await self.drive(calls.submit_many(self.app, prepared))
-        except Locked as error:
-            raise calls.still_admitting(error, prepared) from error
+        handles = await self._admit(calls.submit_many(self.app, prepared), prepared)
         self.store.announce(calls.queues_of(prepared))
         return handles
+
+    async def _admit(self, call: Call[T], prepared: Sequence[Admission]) -> T:
+        try:
+            return await self.drive(call)
+        except Locked as error:
+            raise calls.still_admitting(error, prepared) from error
 
     async def drive(self, call: Call[T]) -> T:
         """Runs a call to its end."""
@@ -54,8 +60,13 @@ class Desk:
                 if isinstance(wanted, int | float):
                     await sleep(wanted)
                     wanted = call.send(None)
+                    continue
+                try:
+                    given = await self.store.run(wanted)
+                except OutlastError as error:
+                    wanted = call.throw(error)
                 else:
-                    wanted = call.send(await self.store.run(wanted))
+                    wanted = call.send(given)
         except StopIteration as stop:
             value: T = stop.value
             return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import cast, overload
 
-from outlast.domain.model import AttemptView, Attention, JobView, Outcome, Progress, Recovery, TaskView
+from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, Recovery, TaskView
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import AttentionRow, JobRow, RecoveryRows, TaskRow
@@ -84,6 +84,7 @@ def recovery(found: JobRow, rows: RecoveryRows) -> Recovery:
         attempts=tuple(
             AttemptView(a.label, a.number, a.fence, moment(a.started_at_ms), moment(a.ended_at_ms), a.code) for a in rows.attempts
         ),
+        effects=tuple(EffectView(e.label, e.name, e.state, moment(e.begun_at_ms)) for e in rows.effects),
         attention=tuple(attention(q) for q in rows.questions),
         next_attempt_at=moment(min(due)) if due else None,
         correlation_id=found.correlation_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlast.domain.errors import OutlastError
+from outlast.domain.errors import NotFound, OutlastError
 from outlast.domain.model import JobView
 
 
@@ -11,9 +11,21 @@ class Conflict(OutlastError):
 
     code = "conflict"
 
-    def __init__(self, message: str, *, job: JobView, code: str | None = None) -> None:
+    def __init__(self, message: str, *, job: JobView | None, code: str | None = None) -> None:
         super().__init__(message, code=code)
-        self.job = job
+        self._job: JobView | None = job
+
+    @property
+    def job(self) -> JobView:
+        """The job as it stood when the call was refused."""
+        if self._job is None:
+            raise NotFound("There is no such job.")
+        return self._job
+
+    @property
+    def shown(self) -> bool:
+        """Whether `job` may be read. Only UniqueActive hides one: the active job of another owner."""
+        return self._job is not None
 
 
 class StaleVersion(Conflict):
@@ -33,3 +45,13 @@ class NotReady(Conflict):
 
     code = "not_ready"
     retryable = True
+
+
+class UniqueActive(Conflict):
+    """Another job with this unique key is active; nothing was written, and the idempotency key is free for another try.
+
+    `job` is that job. Where the kind's keys are the tenant's it may be another owner's: then `shown` is False, and `job`
+    raises NotFound, as every look at it does.
+    """
+
+    code = "unique_active"

@@ -4,12 +4,14 @@
     ├── Invalid             an argument, payload, plan or setting; nothing was written
     ├── NotRegistered       a kind, task or version that this process does not know
     ├── NotAParent          ctx.output of a task that is no parent; permanent
+    ├── CompletionMissing   the block of ctx.transaction ended without tx.complete; rolled back
     ├── NotFound            unknown or not theirs, never which
     ├── Forbidden           may read it, may not do this
     ├── KeyReused           the idempotency key belongs to another request
     ├── Conflict            the job stands otherwise; `job` says how (module `conflicts`)
     │   ├── StaleVersion
     │   ├── AlreadyCompleted
+    │   ├── UniqueActive
     │   └── NotReady
     ├── Contended           the caller's transaction has to begin anew
     ├── StillAdmitting      another transaction is admitting a job with this key
@@ -60,6 +62,12 @@ class NotAParent(OutlastError):
     """The task asked for is no parent of this one, or stands several times in the plan and no label was given."""
 
     code = "not_a_parent"
+
+
+class CompletionMissing(OutlastError):
+    """The block of `ctx.transaction()` ended without `tx.complete(value)`. It was rolled back; nothing of it remains."""
+
+    code = "completion_missing"
 
 
 class NotFound(OutlastError):

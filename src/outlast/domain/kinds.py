@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
 from uuid import UUID
 
 from outlast.domain import defaults
@@ -115,6 +115,7 @@ class Kind(Generic[In]):
         cancel_note: str = "",
         keep_claims: Sequence[str] = (),
         roles: Sequence[str] = (),
+        unique_scope: Literal["owner", "tenant"] = "owner",
     ) -> None:
         self.name = check_name(name, what="kind name")
         if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_INT32:
@@ -130,6 +131,13 @@ class Kind(Generic[In]):
         if isinstance(roles, str):
             raise Invalid("roles takes several names, for example roles=['editor'].")
         self.roles = frozenset(check_text(role, what="role", limit=MAX_NAME) for role in roles)
+        if unique_scope not in ("owner", "tenant"):
+            raise Invalid("unique_scope is 'owner' or 'tenant': whose active jobs a unique key is compared with.")
+        self.unique_scope: Literal["owner", "tenant"] = unique_scope
+
+    def active_scope(self, owner: str) -> str:
+        """In which jobs of the tenant a unique key is looked for: those of this kind, or of this kind and owner."""
+        return self.name if self.unique_scope == "tenant" else f"{self.name}/{owner}"
 
     def plan(self, value: In) -> tuple[TaskSpec, ...]:
         """The tasks of a job with this input, validated; Invalid when the plan cannot be admitted."""

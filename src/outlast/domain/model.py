@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, get_args
 
 from outlast.domain.errors import Invalid
-from outlast.domain.payload import check_text
+from outlast.domain.payload import check_key, check_text
 
 State = Literal["queued", "running", "retrying", "needs_attention", "completed", "cancelled"]
 TaskState = Literal["blocked", "queued", "running", "retrying", "needs_attention", "completed", "skipped", "failed", "cancelled"]
 Outcome = Literal["succeeded", "succeeded_with_problems", "user", "abandoned", "superseded"]
 Action = Literal["retry", "answer", "skip", "dismiss"]
+UniquePolicy = Literal["existing", "reject", "replace"]
 
 Out_co = TypeVar("Out_co", covariant=True)
 
@@ -47,10 +48,27 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True)
+class Unique:
+    """One active job per key within tenant, owner and kind; within tenant and kind, where the kind says unique_scope="tenant".
+
+    existing: the active job is what the submit gives. reject: UniqueActive. replace: cancels the active job, outcome superseded.
+    A job that needs attention is active. The key has 1 to 255 visible ASCII characters.
+    """
+
+    key: str
+    policy: UniquePolicy
+
+    def __post_init__(self) -> None:
+        check_key(self.key, what="unique key")
+        if self.policy not in get_args(UniquePolicy):
+            raise Invalid("The policy of a unique key is 'existing', 'reject' or 'replace'.", pointers=("/policy",))
+
+
+@dataclass(frozen=True, slots=True)
 class Handle:
     """A submitted job. `url` is base_url + /v1/jobs/{id}.
 
-    `replayed`: this key and request came before, and `state` is that job's present one.
+    `replayed`: this key and request came before, or it found the active job of its unique key; `state` is that job's present one.
     """
 
     id: str
@@ -135,12 +153,26 @@ class AttemptView:
 
 
 @dataclass(frozen=True, slots=True)
+class EffectView:
+    """A call to the outside; `label` is its task's."""
+
+    label: str
+    name: str
+    state: Literal["intended", "confirmed", "refused", "unknown"]
+    begun_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Recovery:
-    """For the owner only. `stored`: labels of tasks whose output is safe; `steps`: how many steps a task has stored."""
+    """For the owner only. `stored`: labels of tasks whose output is safe; `steps`: how many steps a task has stored.
+
+    `effects`: calls to the outside that may have happened, those of the job that this one repeats included.
+    """
 
     stored: tuple[str, ...]
     steps: tuple[tuple[str, int], ...]
     attempts: tuple[AttemptView, ...]
+    effects: tuple[EffectView, ...]
     attention: tuple[Attention, ...]
     next_attempt_at: datetime | None
     correlation_id: str

@@ -104,11 +104,11 @@ def check_text(value: str, *, what: str, limit: int) -> str:
     return value
 
 
-def check_key(value: str) -> str:
-    """The value, if it is an idempotency key: 1 to 255 visible ASCII characters. Invalid otherwise."""
-    _require_text(value, "idempotency key")
+def check_key(value: str, *, what: str = "idempotency key") -> str:
+    """The value, if it is an idempotency or unique key: 1 to 255 visible ASCII characters. Invalid otherwise."""
+    _require_text(value, what)
     if _KEY.fullmatch(value) is None:
-        raise Invalid(f"The idempotency key must be 1 to {MAX_KEY} visible ASCII characters without spaces.")
+        raise Invalid(f"The {what} must be 1 to {MAX_KEY} visible ASCII characters without spaces.")
     return value
 
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 from outlast.domain.access import Scope
+from outlast.domain.errors import OutlastError
 from outlast.domain.kinds import TaskSpec
-from outlast.domain.model import Action, State, TaskState
+from outlast.domain.model import Action, State, TaskState, UniquePolicy
 from outlast.domain.states import StoredJob
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveKey:
+    """A unique key as it is stored: one active job of the tenant has this key in this scope. `policy`: what if there is one."""
+
+    scope: str
+    key: str
+    policy: UniquePolicy
+    retention_ms: int  # how long a job that is replaced stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +44,39 @@ class Admission:
     effect_root: str
     correlation_id: str
     traceparent: str | None
+    unique: ActiveKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The job that a submission stands for. `replayed`: an earlier submission made it."""
+    """The job that a submission stands for. `replayed`: an earlier submission made it. `replaced`: the active job that it cancelled."""
 
     job_id: str
     replayed: bool
+    replaced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTaken:
     """The key belongs to another request; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTaken:
+    """This active job has the unique key, and the policy or its owner forbids what would follow; nothing was written."""
+
+    job_id: str
+
+
+class KeyHeld(OutlastError):
+    """One of several jobs is refused, as by ActiveTaken, and with it all: rolls the transaction back. `place`: which one."""
+
+    code = "unique_active"
+
+    def __init__(self, place: int, job_id: str) -> None:
+        super().__init__(f"Submission {place} has a unique key that another active job has; nothing was written.")
+        self.place = place
+        self.job_id = job_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +133,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question to the owner, which ends the attempt without using it."""
+    """A question to the owner, which ends the attempt without using it. `input_schema`: what an answer must look like, as JSON text."""
 
     ref: TaskRef
     worker: str
@@ -109,6 +141,8 @@ class Asked:
     message: str
     actions: tuple[Action, ...]
     detail: str | None = None
+    input_schema: str | None = None
+    effect: tuple[str, str] | None = None  # name and input hash of the one that it is about
 
 
 class Verdict(Enum):
@@ -190,6 +224,7 @@ class Control(Enum):
     ALREADY_COMPLETED = "already_completed"
     SUPERSEDED = "superseded"
     NOT_OFFERED = "not_offered"
+    MISANSWERED = "misanswered"  # not what a question about an effect is answered with
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +321,16 @@ class AttemptRow:
 
 
 @dataclass(frozen=True, slots=True)
+class EffectRow:
+    """A call to the outside that may have happened."""
+
+    label: str
+    name: str
+    state: Literal["intended", "confirmed", "refused", "unknown"]
+    begun_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueueRow:
     """A queue as it stands for one handler: `ready` and `held` entries, those `waiting` for a time, the age of the oldest ready one."""
 
@@ -337,9 +382,10 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRows:
-    """A job's attempts in time order, open questions, stored steps by label, and tasks."""
+    """A job's attempts in time order, open questions, stored steps by label, tasks, and effects that may have happened."""
 
     attempts: tuple[AttemptRow, ...]
     questions: tuple[AttentionRow, ...]
     steps: tuple[tuple[str, int], ...]
     tasks: tuple[TaskRow, ...]
+    effects: tuple[EffectRow, ...] = ()

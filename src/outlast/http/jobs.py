@@ -12,7 +12,7 @@ from starlette.responses import Response
 from outlast.client import calls
 from outlast.domain.conflicts import NotReady
 from outlast.domain.errors import Invalid, NotFound, NotRegistered
-from outlast.domain.model import Handle, JobView
+from outlast.domain.model import Handle, JobView, Unique
 from outlast.http import bodies, etags, wire
 from outlast.http.call import Call, header, unchanged
 from outlast.http.events import wait
@@ -50,7 +50,14 @@ async def submit(call: Call) -> Response:
     sent = await bodies.read_json(call.request, wire.Submit, limit=app.settings.max_input + bodies.ENVELOPE)
     try:
         prepared = calls.prepare_sent(
-            app, sent.kind, sent.schema_version, sent.input, owner=call.principal, key=key, not_before=sent.not_before
+            app,
+            sent.kind,
+            sent.schema_version,
+            sent.input,
+            owner=call.principal,
+            key=key,
+            not_before=sent.not_before,
+            unique=None if sent.unique is None else _unique(sent.unique),
         )
     except NotRegistered as error:
         raise Problem(
@@ -59,6 +66,13 @@ async def submit(call: Call) -> Response:
     except Invalid as error:
         raise _of_input(error) from error
     return await admitted(call, await call.desk.submit(prepared))
+
+
+def _unique(sent: wire.UniqueKey) -> Unique:
+    try:
+        return Unique(sent.key, sent.policy)
+    except Invalid as error:  # a line break at its end, which the pattern of a schema lets pass
+        raise Problem("invalid", error.message, pointers=("/unique/key",)) from error
 
 
 def _of_input(error: Invalid) -> Problem:

@@ -40,6 +40,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = {
     "not_final": Entry(409, "The job is not final"),
     "not_ready": Entry(409, "There is no result yet", retryable=True),
     "still_admitting": Entry(409, "A request with this key is still being admitted", retryable=True),
+    "unique_active": Entry(409, "Another job with this unique key is active"),
     "stale_version": Entry(412, "The job changed since the version you named"),
     "too_large": Entry(413, "The body is too large"),
     "target_too_long": Entry(414, "The address is too long"),
@@ -116,7 +117,7 @@ def problem_of(error: OutlastError) -> Problem:
     if isinstance(error, Conflict):
         code = error.code if error.code in CATALOGUE else "conflict"
         final = isinstance(error, NotReady) and error.job.final
-        return Problem(code, error.message, job=error.job, retryable=False if final else None)
+        return Problem(code, error.message, job=error.job if error.shown else None, retryable=False if final else None)
     for kind, code in _OWN_CODES:
         if isinstance(error, kind):
             return Problem(code, _FOR_USERS.get(code, error.message))

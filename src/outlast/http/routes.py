@@ -49,6 +49,7 @@ API: Final = (
             "invalid_key",
             "forbidden",
             "still_admitting",
+            "unique_active",
             "request_timeout",
             "too_large",
             "unsupported_media_type",

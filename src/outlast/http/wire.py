@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from outlast.domain.model import Action, JobView, Outcome, Page, Recovery, State, TaskState, TaskView
+from outlast.domain.model import Action, JobView, Outcome, Page, Recovery, State, TaskState, TaskView, UniquePolicy
 from outlast.domain.model import Attention as AttentionOf
 
 JobId = Annotated[str, Meta(description="A job's id, a UUID in lower case.", pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
@@ -124,6 +124,15 @@ class Steps(msgspec.Struct, frozen=True):
     stored: int
 
 
+class Effect(msgspec.Struct, frozen=True):
+    """A call to the outside that may have happened."""
+
+    task: str
+    name: str
+    state: Literal["intended", "confirmed", "refused", "unknown"]
+    begun_at: datetime
+
+
 class RecoveryView(msgspec.Struct, frozen=True):
     """What happened to a job so far, what is safe, and what is next; for its owner."""
 
@@ -131,9 +140,17 @@ class RecoveryView(msgspec.Struct, frozen=True):
     stored: tuple[str, ...]
     steps: tuple[Steps, ...]
     attempts: tuple[Attempt, ...]
+    effects: tuple[Effect, ...]
     attention: tuple[Question, ...]
     next_attempt_at: datetime | None
     correlation_id: str
+
+
+class UniqueKey(msgspec.Struct, kw_only=True):
+    """One active job at a time under this key: `existing` gives the active one, `reject` refuses, `replace` cancels it."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=255, pattern="^[!-~]{1,255}$")]
+    policy: UniquePolicy
 
 
 class Submit(msgspec.Struct, kw_only=True):
@@ -142,6 +159,7 @@ class Submit(msgspec.Struct, kw_only=True):
     kind: Annotated[str, Meta(min_length=1, max_length=200)]
     input: Any
     schema_version: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
+    unique: UniqueKey | None = None
     not_before: Annotated[datetime, Meta(tz=True)] | None = None
 
 
@@ -236,6 +254,7 @@ def recovery(view: JobView, past: Recovery, base: str) -> RecoveryView:
         stored=past.stored,
         steps=tuple(Steps(label, stored) for label, stored in past.steps),
         attempts=tuple(Attempt(a.label, a.attempt, a.fence, a.started_at, a.ended_at, a.code) for a in past.attempts),
+        effects=tuple(Effect(e.label, e.name, e.state, e.begun_at) for e in past.effects),
         attention=tuple(question(q) for q in past.attention),
         next_attempt_at=past.next_attempt_at,
         correlation_id=past.correlation_id,

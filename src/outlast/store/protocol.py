@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Protocol
 
+from outlast.store.drive import Fault, SubPrograms
 from outlast.store.program import Operation, T
 
 
@@ -65,6 +67,28 @@ class Store(SyncRunner, Protocol):
 
     async def run(self, operation: Operation[T]) -> T:
         """As `run_sync`, without blocking the loop."""
+        ...
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The statements by name, for programs that run on a session of the host's."""
+        ...
+
+    @property
+    def subprograms(self) -> SubPrograms:
+        """What stands for a statement of that name."""
+        ...
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """What a driver's error means."""
+        ...
+
+    def lend(self) -> AbstractAsyncContextManager[Any]:
+        """A connection of the driver's, for a transaction of the host's in async code."""
+        ...
+
+    def lend_sync(self) -> AbstractContextManager[Any]:
+        """A connection of the driver's, for a transaction of the host's in blocking code."""
         ...
 
     def notes(self) -> tuple[str, ...]:

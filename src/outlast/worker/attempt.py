@@ -18,11 +18,14 @@ from outlast.domain.payload import clean
 from outlast.domain.registry import Registry
 from outlast.domain.retry import parse_retry_after
 from outlast.domain.values import MISSING, decode, encode
-from outlast.domain.work import Asked, Failed, Finished
+from outlast.domain.work import Asked, Failed, Finished, Settled
 from outlast.observe.correlation import correlation_id, worker_id
 from outlast.store.protocol import Store
+from outlast.store.sessions.transaction import Sessions
+from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
 from outlast.worker.context import Completion, Context, SyncContext
+from outlast.worker.effects import EffectUnknown
 from outlast.worker.hold import Hold
 from outlast.worker.recall import actions_of
 from outlast.worker.threads import Threads
@@ -42,20 +45,40 @@ class Ended:
     reason: StopReason
 
 
-Outcome: TypeAlias = Finished | Failed | Asked | Snoozed | Ended
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A transaction of the host's has stored the result with its own rows; there is nothing left to commit."""
+
+    settled: Settled
+
+
+Outcome: TypeAlias = Finished | Failed | Asked | Snoozed | Ended | Committed
 
 _SAFE_WORDS = "The task failed."
+_DOUBT_WORDS = "It is not known whether a call to the outside took place. The next attempt finds out."
 
 
 class Runner:
     """Runs attempts of the registered tasks for one worker."""
 
-    def __init__(self, registry: Registry, store: Store, threads: Threads, *, worker: str, max_output: int) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        store: Store,
+        threads: Threads,
+        *,
+        worker: str,
+        max_output: int,
+        sessions: Sessions,
+        retention_ms: int,
+    ) -> None:
         self._registry = registry
         self._store = store
         self._threads = threads
         self._worker = worker
         self._max_output = max_output
+        self._sessions = sessions
+        self._retention_ms = retention_ms
 
     async def run(self, hold: Hold) -> Outcome:
         """Runs one attempt to its outcome; never raises, but for a cancellation from outside that finds the claim still ours."""
@@ -69,12 +92,17 @@ class Runner:
                 arguments = (value, decode(hold.claimed.item or "null", task.item_type))
         except (Invalid, NotRegistered) as error:
             return self._failed(hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True)
-        state = AttemptState(hold, task, _owner(hold), self._store, self._threads, self._max_output)
+        state = AttemptState(
+            hold, task, _owner(hold), self._store, self._threads, self._max_output, self._sessions, self._worker, self._retention_ms
+        )
         try:
             returned = await self._call(state, task, arguments)
+            saving = returned.save if isinstance(returned, Completion) else None
+            if saving is not None and returned is state.made and state.settled is None:
+                return Committed(await committing.commit(state, saving.save, saving.args, saving.kwargs))
         except BaseException as error:
-            return self._judged(hold, error)
-        return self._result(state, returned)
+            return self._judged(hold, error, state.doubt) if state.settled is None else Committed(state.settled)
+        return self._result(state, returned) if state.settled is None else Committed(state.settled)
 
     async def _call(self, state: AttemptState, task: AnyTask[Any], arguments: tuple[Any, ...]) -> object:
         if inspect.iscoroutinefunction(task.handler):
@@ -112,13 +140,13 @@ class Runner:
             return self._failed(hold, "result_invalid", "The task's result cannot be stored.", error, permanent=True)
         return Finished(hold.claimed.ref, self._worker, body, state.resource)
 
-    def _judged(self, hold: Hold, error: BaseException) -> Outcome:
+    def _judged(self, hold: Hold, error: BaseException, doubt: BaseException | None) -> Outcome:
         try:
-            return self._classified(hold, error)
+            return self._classified(hold, error, doubt)
         except BaseException:  # a failure that never called its parent's constructor, say, has no code
             return self._failed(hold, "error", _SAFE_WORDS, error, permanent=isinstance(error, Permanent | Refused))
 
-    def _classified(self, hold: Hold, error: BaseException) -> Outcome:
+    def _classified(self, hold: Hold, error: BaseException, doubt: BaseException | None) -> Outcome:
         lost = hold.lost()
         if isinstance(error, Stopped) and lost is not None:
             return Ended(error.reason)
@@ -134,6 +162,7 @@ class Runner:
                 error.code,
                 clean(error.message, limit=MAX_MESSAGE),
                 actions_of(error),
+                effect=error.effect if isinstance(error, EffectUnknown) else None,
             )
         if isinstance(error, Permanent | Refused):
             return self._failed(hold, error.code, error.message, error, permanent=True)
@@ -150,6 +179,8 @@ class Runner:
                 error,
                 permanent=not error.retryable,
             )
+        if error is doubt:
+            return self._failed(hold, "outcome_unknown", _DOUBT_WORDS, error)
         return self._failed(hold, "error", _SAFE_WORDS, error)
 
     def _failed(

@@ -10,7 +10,9 @@ from outlast.domain.defaults import MAX_REF
 from outlast.domain.kinds import AnyTask
 from outlast.domain.model import Principal
 from outlast.domain.payload import check_text
+from outlast.domain.work import Settled
 from outlast.store.protocol import Store
+from outlast.store.sessions.transaction import Sessions
 from outlast.worker.hold import Hold
 
 if TYPE_CHECKING:
@@ -27,10 +29,16 @@ class AttemptState:
     store: Store
     threads: Threads
     max_output: int
+    sessions: Sessions
+    worker: str
+    retention_ms: int
+    settled: Settled | None = None  # the handler's own transaction has committed the result
     made: object = None  # the Completion that has to be returned
     resource: str | None = None
     steps: frozenset[str] | None = None  # names of those stored before, read once and only by a replacement
     seen: set[str] = field(default_factory=set[str])
+    effects: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    doubt: BaseException | None = None  # what left the outcome of an effect unknown
 
     @property
     def deadline(self) -> datetime:

@@ -17,7 +17,7 @@ from outlast.observe.hub import emit
 from outlast.store.drive import BadData
 from outlast.store.programs import claims, completion, control
 from outlast.store.protocol import Store
-from outlast.worker.attempt import Ended, Outcome, Snoozed
+from outlast.worker.attempt import Committed, Ended, Outcome, Snoozed
 from outlast.worker.hold import Hold
 
 BATCH = 500
@@ -135,6 +135,8 @@ class Committer:
                 if reason == "cancelled":
                     return await self._patiently([ending], lambda: self._store.run(control.stop(ref))), "stopped"
                 return Settled(Verdict.STALE), reason
+            case Committed(settled):
+                return settled, "completed"
             case Finished():
                 raise AssertionError("results are committed in batches")
 

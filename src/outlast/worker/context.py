@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
+from outlast.domain.effects import Confirmed
 from outlast.domain.kinds import AnyTask, Storable
 from outlast.domain.model import Principal
+from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
+from outlast.worker.committing import SyncTransaction, Transaction
+from outlast.worker.effects import Wanted, effect
 from outlast.worker.recall import Recall, adrive_recall, ask, drive_recall, output, outputs, recall_step, store_made
 
 P = ParamSpec("P")
@@ -21,15 +27,25 @@ Out_co = TypeVar("Out_co", covariant=True)
 _MISSING: Any = object()
 
 
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A function that writes the host's rows, with its arguments behind the session."""
+
+    save: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
 class Completion(Generic[Out_co]):
-    """What `ctx.complete` makes, for a handler to return.
+    """What `ctx.complete` and `ctx.commit` make, for a handler to return.
 
     Made and not returned: permanent failure `completion_dropped`, nothing written.
     """
 
-    def __init__(self, value: Out_co, state: AttemptState) -> None:
+    def __init__(self, value: Out_co, state: AttemptState, save: Saving | None = None) -> None:
         self._value = value
         self._state = state
+        self.save = save
 
     def at(self, ref: str) -> Completion[Out_co]:
         """The same; names the resource shown in the task list and as `usable_ref`."""
@@ -71,6 +87,14 @@ class _Context:
         self._state.made = completion
         return completion
 
+    def _complete_as(self, value: object) -> Completion[Any]:
+        return self.complete(value)
+
+    def _deferred(self, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Completion[Any]:
+        completion: Completion[Any] = Completion(None, self._state, Saving(save, args, kwargs))
+        self._state.made = completion
+        return completion
+
 
 class Context(_Context):
     """Of an `async def`. Functions given to it are `async def`, or also `def`, which run in the worker's threads."""
@@ -94,6 +118,72 @@ class Context(_Context):
             if inspect.isawaitable(made):
                 made = await made
         return await self._recall(store_made(self._state, name, fn, made))
+
+    @overload
+    async def commit_step(
+        self, name: str, save: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+    @overload
+    async def commit_step(self, name: str, save: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def commit_step(self, name: str, save: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """As step, but `save(db, ...)` and the step's record commit together or not at all: its business rows are written once.
+
+        db as for `commit`. `save` may run several times, each time in a transaction of its own.
+        """
+        found, value = await self._recall(recall_step(self._state, name, save))
+        if found:
+            return value
+        return await committing.commit_step(self._state, name, save, committing.bound(save, args, kwargs))
+
+    @overload
+    def commit(
+        self, save: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Completion[T]: ...
+    @overload
+    def commit(self, save: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Completion[T]: ...
+    def commit(self, save: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Completion[Any]:
+        """`save(db, ...)` and this completion commit together or not at all, after the handler has returned it.
+
+        db: from `session=` (async def) or `sync_session=` (def, in a thread), else a connection of the driver's. What `save` returns is
+        the result. It runs in one READ COMMITTED transaction whose last statement is the guarded finish, and may run several times.
+        """
+        return self._deferred(save, args, kwargs)
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction, None]:
+        """For business writes inside the handler. Leaving the block without `await tx.complete(value)` rolls back: CompletionMissing."""
+        return Transaction(self._state, self._complete_as)
+
+    @overload
+    async def effect(
+        self,
+        name: str,
+        call: Callable[[str], Awaitable[T]],
+        *,
+        reconcile: Callable[[str], Awaitable[Confirmed[T]]] | None = None,
+        input: Storable = None,
+        timeout: float = 30,
+    ) -> T: ...
+    @overload
+    async def effect(
+        self, name: str, call: Callable[[str], Awaitable[T]], *, idempotent: Literal[True], input: Storable = None, timeout: float = 30
+    ) -> T: ...
+    async def effect(
+        self,
+        name: str,
+        call: Callable[[str], Awaitable[Any]],
+        *,
+        reconcile: Callable[[str], Awaitable[Confirmed[Any]]] | None = None,
+        idempotent: bool = False,
+        input: Storable = None,
+        timeout: float = 30,
+    ) -> Any:
+        """The confirmed outcome of `call(key)`; the key stays the same for this task, name and input, over attempts, replays and reruns.
+
+        Intent is committed before the call, its outcome after. If that is unknown `reconcile(key)` decides, or the call is repeated
+        (idempotent), or the owner is asked; not before `timeout` is over. Raises Refused or Retry when `call` does.
+        """
+        wanted = Wanted(name, call, reconcile, idempotent=idempotent, logical=input, timeout=timeout, blocking=False)
+        return (await self._recall(effect(self._state, wanted))).get()
 
     @overload
     async def output(self, task: AnyTask[D], *, label: str | None = None) -> D: ...
@@ -131,6 +221,60 @@ class SyncContext(_Context):
         if found:
             return cast("T", value)
         return cast("T", self._recall(store_made(self._state, name, fn, fn(*args, **kwargs))))
+
+    def commit_step(self, name: str, save: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As step, but `save(db, ...)` and the step's record commit together or not at all: its business rows are written once.
+
+        db as for `commit`. `save` may run several times, each time in a transaction of its own.
+        """
+        found, value = self._recall(recall_step(self._state, name, save))
+        if found:
+            return cast("T", value)
+        return cast("T", committing.commit_step_sync(self._state, name, save, committing.bound(save, args, kwargs)))
+
+    def commit(self, save: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Completion[T]:
+        """`save(db, ...)` and this completion commit together or not at all, after the handler has returned it.
+
+        db: from `sync_session=`, else a connection of the driver's. What `save` returns is the result. It runs in one READ COMMITTED
+        transaction whose last statement is the guarded finish, and may run several times.
+        """
+        return self._deferred(save, args, kwargs)
+
+    def transaction(self) -> AbstractContextManager[SyncTransaction, None]:
+        """For business writes inside the handler. Leaving the block without `tx.complete(value)` rolls back: CompletionMissing."""
+        return SyncTransaction(self._state, self._complete_as)
+
+    @overload
+    def effect(
+        self,
+        name: str,
+        call: Callable[[str], T],
+        *,
+        reconcile: Callable[[str], Confirmed[T]] | None = None,
+        input: Storable = None,
+        timeout: float = 30,
+    ) -> T: ...
+    @overload
+    def effect(
+        self, name: str, call: Callable[[str], T], *, idempotent: Literal[True], input: Storable = None, timeout: float = 30
+    ) -> T: ...
+    def effect(
+        self,
+        name: str,
+        call: Callable[[str], Any],
+        *,
+        reconcile: Callable[[str], Confirmed[Any]] | None = None,
+        idempotent: bool = False,
+        input: Storable = None,
+        timeout: float = 30,
+    ) -> Any:
+        """The confirmed outcome of `call(key)`; the key stays the same for this task, name and input, over attempts, replays and reruns.
+
+        Intent is committed before the call, its outcome after. If that is unknown `reconcile(key)` decides, or the call is repeated
+        (idempotent), or the owner is asked; not before `timeout` is over. Raises Refused or Retry when `call` does.
+        """
+        wanted = Wanted(name, call, reconcile, idempotent=idempotent, logical=input, timeout=timeout, blocking=True)
+        return self._recall(effect(self._state, wanted)).get()
 
     @overload
     def output(self, task: AnyTask[D], *, label: str | None = None) -> D: ...

@@ -12,16 +12,16 @@ from outlast.domain.model import Action
 from outlast.domain.payload import check_text
 from outlast.domain.values import MISSING, decode, encode, hints
 from outlast.domain.work import ParentRow, Verdict
-from outlast.store.program import Operation
 from outlast.store.programs import steps
 from outlast.store.protocol import Store, SyncRunner
 from outlast.worker.attempt_state import AttemptState
+from outlast.worker.outside import Doing, aperform, perform
 
 T = TypeVar("T")
-Recall: TypeAlias = Generator[Operation[Any], Any, T]
+Recall: TypeAlias = Generator[Doing, Any, T]
 
 MAX_STEP_NAME = 200
-_REASONS: dict[Verdict, StopReason] = {Verdict.CANCELLED: "cancelled", Verdict.STALE: "replaced"}
+REASONS: dict[Verdict, StopReason] = {Verdict.CANCELLED: "cancelled", Verdict.STALE: "replaced"}
 
 
 class Question(Ask):
@@ -35,9 +35,9 @@ class Question(Ask):
 async def adrive_recall(recall: Recall[T], store: Store) -> T:
     """Runs its operations without blocking the loop."""
     try:
-        operation = next(recall)
+        doing = next(recall)
         while True:
-            operation = recall.send(await store.run(operation))
+            doing = recall.send(await aperform(doing, store))
     except StopIteration as stop:
         value: T = stop.value
         return value
@@ -46,9 +46,9 @@ async def adrive_recall(recall: Recall[T], store: Store) -> T:
 def drive_recall(recall: Recall[T], store: SyncRunner) -> T:
     """Runs its operations in this thread."""
     try:
-        operation = next(recall)
+        doing = next(recall)
         while True:
-            operation = recall.send(store.run_sync(operation))
+            doing = recall.send(perform(doing, store))
     except StopIteration as stop:
         value: T = stop.value
         return value
@@ -87,20 +87,20 @@ def store_made(state: AttemptState, name: str, fn: Callable[..., Any], made: obj
         hint=made_as,
         code="result_invalid",
     )
-    value = _read_back(body, made_as)
+    value = read_back(body, made_as, what="step's output")
     state.hold.check()
     verdict, stored = yield steps.store_step(state.hold.claimed.ref, name, body)
     if verdict is not Verdict.ACCEPTED:
-        reason = _REASONS.get(verdict, "replaced")
+        reason = REASONS.get(verdict, "replaced")
         state.hold.lose(reason)
         raise Stopped(reason)
     return value if stored == body else decode(stored, made_as)
 
 
-def _read_back(body: str, made_as: object) -> object:
+def read_back(body: str, made_as: object, *, what: str) -> object:
     """The value as a replacement will get it; refused now, before it is stored, if it is not what the annotation says."""
     try:
-        return decode(body, made_as, what="step's output")
+        return decode(body, made_as, what=what)
     except Invalid as error:
         raise Invalid(error.message, code="result_invalid", pointers=error.pointers) from error
 

@@ -20,6 +20,7 @@ from outlast.observe.events import AttemptStarted, LoopDied, StoreNote, StoreTro
 from outlast.observe.hub import emit
 from outlast.store.programs import claims, status
 from outlast.store.protocol import Store, SyncRunner
+from outlast.store.sessions.transaction import Sessions
 from outlast.worker.attempt import Ended, Runner
 from outlast.worker.claimer import Claimer, Slots
 from outlast.worker.committer import Committer, Windows
@@ -61,10 +62,19 @@ class Options:
 class Worker:
     """One worker process's engine. `run` returns when it was told to stop, or when it cannot go on."""
 
-    def __init__(self, store: Store, registry: Registry, settings: Settings, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        settings: Settings,
+        options: Options | None = None,
+        *,
+        sessions: Sessions | None = None,
+    ) -> None:
         options = options or Options()
         self.id = secrets.token_hex(8)  # fresh at each start: never the name of a host or container
         self._store = store
+        self._sessions = sessions or Sessions()
         self._options = options
         self.lease = _lease(store, settings, options)
         named = options.queues is not None
@@ -98,7 +108,15 @@ class Worker:
         windows = Windows(round(self._settings.attention_window * 1000), round(self._settings.retention * 1000))
         reserved = self._store.reserved()
         self._keeper = Keeper(reserved, lease=self.lease, on_death=self._died_in_thread, blocked_task=self._blocked_task)
-        runner = Runner(self._registry, self._store, Threads(), worker=self.id, max_output=self._settings.max_output)
+        runner = Runner(
+            self._registry,
+            self._store,
+            Threads(),
+            worker=self.id,
+            max_output=self._settings.max_output,
+            sessions=self._sessions,
+            retention_ms=windows.retention_ms,
+        )
         self._runner = runner
         self._committer = Committer(self._store, windows, worker=self.id, settled=self._settled)
         self._claimer = Claimer(self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started)

@@ -1,13 +1,14 @@
 -- What PostgreSQL does in one statement, for a batch, where SQLite takes several.
 
 -- name: admit
--- A row for each job admitted. Missing: its key (or, keyless, its id) was taken; read who has it in a second statement, for this
--- one's snapshot cannot see the winner. The OR keeps the look-up in `s` from becoming a join, so that rows go in by key order.
+-- A row for each job admitted. Missing: its key (or, keyless, its id) was taken, or another job has its unique key; read who has it
+-- in a second statement, for this one's snapshot cannot see the winner. The OR keeps the look-up in `s` from becoming a join, so that rows go in by key order.
 with r as materialized (
   select * from unnest(:tenants::text[], :owners::text[], :keys::text[], :fingerprints::text[], :ids::uuid[], :kinds::text[],
     :versions::bigint[], :labels::text[], :totals::bigint[], :requireds::bigint[], :usables::boolean[], :reruns::uuid[], :roots::uuid[],
-    :correlations::text[], :traces::text[], :inputs::text[], :callers::text[])
-    as r(tenant, owner, key, fingerprint, id, kind, version, label, total, required, usable, rerun, root, correlation, trace, input, caller)
+    :correlations::text[], :traces::text[], :inputs::text[], :callers::text[], :scopes::text[], :actives::text[])
+    as r(tenant, owner, key, fingerprint, id, kind, version, label, total, required, usable, rerun, root, correlation, trace, input, caller,
+      scope, active)
   order by tenant collate "C", owner collate "C", key collate "C", id),
 s as (
   insert into {outlast.submission} (tenant, owner, key, fingerprint, job_id)
@@ -15,9 +16,11 @@ s as (
   on conflict do nothing returning job_id),
 j as (
   insert into {outlast.job} (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention,
-    problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent)
-  select tenant, id, owner, kind, version, label, 'open', 1, total, total, required, 0, 0, usable, {now}, rerun, root, correlation, trace
+    problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent, active_scope, active_key)
+  select tenant, id, owner, kind, version, label, 'open', 1, total, total, required, 0, 0, usable, {now}, rerun, root, correlation, trace,
+    scope, active
   from r where key is null or id in (select job_id from s)
+  order by tenant collate "C", scope collate "C", active collate "C", owner collate "C", key collate "C", id
   on conflict do nothing returning tenant, id),
 i as (
   insert into {outlast.job_input} (tenant, job_id, input, caller)
@@ -183,6 +186,7 @@ u as (
     usable_ref = case when j.usable_at is null and c.us is not null then c.usable_ref else j.usable_ref end,
     finished_at = case when j.open = c.n then {now} end,
     outcome = case when j.open = c.n then case when j.problems = 0 then 'succeeded' else 'succeeded_with_problems' end end,
-    purge_at = case when j.open = c.n then {in:retention_ms} end
+    purge_at = case when j.open = c.n then {in:retention_ms} end,
+    active_key = case when j.open > c.n then j.active_key end
   from c where j.tenant = c.tenant and j.id = c.job_id)
 select e.tenant, e.job_id::text, e.no, (select count(*) from de) from e

@@ -6,7 +6,8 @@ import asyncio
 import os
 import threading
 import time
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -16,7 +17,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from outlast.domain.defaults import LEASE_POSTGRES, PATIENCE
 from outlast.domain.errors import OutlastError
 from outlast.store import migrate
-from outlast.store.drive import Tries, adrive, drive
+from outlast.store.drive import Fault, SubPrograms, Tries, adrive, drive
 from outlast.store.postgres.dialect import CLOCK, SCHEMA, schema_migrations, statements
 from outlast.store.postgres.faults import fault_of
 from outlast.store.postgres.migrating import applied_sql, to_applied
@@ -57,6 +58,7 @@ class PostgresStore:
         self._size = size
         self._least = least
         self._patience = patience
+        self._now = now
         self._sql = {name: text.encode() for name, text in statements(schema, now).items()}
         self._pid = os.getpid()
         self._async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[Async]] = WeakKeyDictionary()
@@ -245,6 +247,33 @@ class PostgresStore:
         _abandoned.extend((self._sync, *self._async.values()))
         self._sync, self._async, self._connections = None, WeakKeyDictionary(), WeakKeyDictionary()
         self._pid = os.getpid()
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """See `Store`."""
+        return statements(self.schema, self._now)
+
+    @property
+    def subprograms(self) -> SubPrograms:
+        """None: each statement is one."""
+        return {}
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """See `Store`."""
+        return fault_of(error)
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncGenerator[Async]:
+        """A connection of the pool, outside a transaction."""
+        pool = await self._pool()
+        async with pool.connection(timeout=self._patience) as connection:
+            yield connection
+
+    @contextmanager
+    def lend_sync(self) -> Generator[Sync]:
+        """A connection of the blocking pool, outside a transaction."""
+        with self._sync_pool().connection(timeout=self._patience) as connection:
+            yield connection
 
     def notes(self) -> tuple[str, ...]:
         """Nothing: what matters is seen at the connection (a pooler, say) and said there."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from outlast.domain.errors import KeyReused
-from outlast.domain.work import Admission, Admitted, KeyTaken
+from outlast.domain.states import FINAL_JOBS
+from outlast.domain.work import ActiveKey, ActiveTaken, Admission, Admitted, KeyHeld, KeyTaken
 from outlast.store.program import Access, Program, Repeat, Statement, operation
+from outlast.store.programs.control import end_job
 
 
 @operation(Access.STATEMENT, patient=False)
@@ -29,15 +32,109 @@ def admit(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken]]:
 
 
 @operation(Access.TRANSACTION, patient=False)
+def admit_unique(job: Admission) -> Program[Admitted | KeyTaken | ActiveTaken]:
+    """Admits a job with a unique key, or does with the active job that has it what the policy says (J1, J6)."""
+    (result,) = yield from _each([job])
+    return result
+
+
+@operation(Access.TRANSACTION, patient=False)
 def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
-    """As `admit`, all or none: KeyReused, which rolls the transaction back, when one key belongs to another request."""
-    results = yield from admit(jobs).start()
+    """As `admit` or `admit_unique`, all or none: KeyReused or KeyHeld, which roll the transaction back, for the first that is refused."""
+    results: Sequence[Admitted | KeyTaken | ActiveTaken]
+    if any(job.unique for job in jobs):
+        results = yield from _each(jobs)
+    else:
+        results = yield from admit(jobs).start()
     admitted: list[Admitted] = []
     for place, result in enumerate(results):
         if isinstance(result, KeyTaken):
             raise KeyReused(f"The key of submission {place} belongs to another request; nothing was written.")
+        if isinstance(result, ActiveTaken):
+            raise KeyHeld(place, result.job_id)
         admitted.append(result)
     return admitted
+
+
+def _each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | ActiveTaken]]:
+    """Each job's outcome, unique keys included.
+
+    Locks are taken in one order: submissions by key, then new jobs by unique key, then those to be replaced by id, then new
+    jobs in their place. The last waits for nobody, for whoever wants the same unique key waits for the job that is replaced.
+    """
+    rows = yield Statement("admit", columns(jobs))
+    new = {str(row[0]) for row in rows}
+    results: dict[int, Admitted | KeyTaken | ActiveTaken] = {}
+    waiting: dict[int, ActiveKey] = {}
+    for place, job in enumerate(jobs):
+        if job.job_id in new:
+            results[place] = Admitted(job.job_id, replayed=False)
+            continue
+        found = yield from _winner(job)
+        mine = isinstance(found, Admitted) and found.job_id == job.job_id
+        if job.unique is None or not mine or (yield Statement("job_stands", {"tenant": job.tenant, "job_id": job.job_id})):
+            results[place] = found
+        else:
+            waiting[place] = job.unique
+    replacing = {place: jobs[place] for place, unique in waiting.items() if unique.policy == "replace"}
+    results.update((yield from _replaced(replacing)))
+    for place, unique in waiting.items():
+        if place not in results:
+            results[place] = yield from _refused(jobs[place], unique)
+    return [results[place] for place in range(len(jobs))]
+
+
+def _replaced(jobs: Mapping[int, Admission]) -> Program[dict[int, Admitted | ActiveTaken]]:
+    """J6: the active jobs end, superseded, and the new ones stand in their place."""
+    results: dict[int, Admitted | ActiveTaken] = {}
+    ending: dict[str, int] = {}
+    for place, job in jobs.items():
+        active, owner = yield from _active(job)
+        if owner == job.owner:
+            ending[active] = place
+        else:  # nobody cancels what is another's
+            results[place] = yield from _dropped(job, active)
+    for active in sorted(ending):
+        job = jobs[ending[active]]
+        locked = yield Statement("lock_job", {"tenant": job.tenant, "job_id": active, "owner": job.owner})
+        if not locked or locked[0][0] in FINAL_JOBS:  # it ended by itself meanwhile
+            raise Repeat
+    for active, place in ending.items():
+        job, unique = jobs[place], jobs[place].unique
+        assert unique is not None
+        yield from end_job(job.tenant, active, outcome="superseded", actor=job.owner, retention_ms=unique.retention_ms)
+        results[place] = Admitted(job.job_id, replayed=False, replaced=active)
+    if ending:
+        wanted = [replace(jobs[place], key=None) for place in ending.values()]  # their keys are theirs by now
+        rows = yield Statement("admit", columns(wanted))
+        if len(rows) != len(wanted):
+            raise Repeat
+    return results
+
+
+def _refused(job: Admission, unique: ActiveKey) -> Program[Admitted | ActiveTaken]:
+    """The active job itself, where the policy is to give it and it is the owner's own; else the key is free again."""
+    active, owner = yield from _active(job)
+    if unique.policy == "existing" and owner == job.owner:
+        if job.key is not None:
+            yield Statement("point_submission", {"tenant": job.tenant, "owner": job.owner, "key": job.key, "job_id": active})
+        return Admitted(active, replayed=True)
+    return (yield from _dropped(job, active))
+
+
+def _dropped(job: Admission, active: str) -> Program[ActiveTaken]:
+    if job.key is not None:
+        yield Statement("drop_submission", {"tenant": job.tenant, "owner": job.owner, "key": job.key, "job_id": job.job_id})
+    return ActiveTaken(active)
+
+
+def _active(job: Admission) -> Program[tuple[str, str]]:
+    """Id and owner of the job that has the unique key; it may have ended between the two statements."""
+    assert job.unique is not None
+    rows = yield Statement("active_job", {"tenant": job.tenant, "scope": job.unique.scope, "active": job.unique.key})
+    if not rows:
+        raise Repeat
+    return str(rows[0][0]), str(rows[0][1])
 
 
 def _winner(job: Admission) -> Program[Admitted | KeyTaken]:
@@ -74,6 +171,8 @@ def columns(jobs: Sequence[Admission]) -> dict[str, Any]:
         "traces": [j.traceparent for j in jobs],
         "inputs": [j.input for j in jobs],
         "callers": [j.caller for j in jobs],
+        "scopes": [None if j.unique is None else j.unique.scope for j in jobs],
+        "actives": [None if j.unique is None else j.unique.key for j in jobs],
         "t_ids": [j.job_id for j, _ in tasks],
         "t_nos": [t.no for _, t in tasks],
         "t_labels": [t.label for _, t in tasks],

@@ -24,6 +24,8 @@ class Ending:
     detail: str | None
     worker: str
     consumed: bool
+    effect: tuple[str, str] | None = None
+    input_schema: str | None = None
 
 
 @operation(Access.STATEMENT)
@@ -32,8 +34,23 @@ def finish(results: Sequence[Finished], retention_ms: int) -> Program[list[Settl
 
     Each is accepted only from the holder of the current fence, before its lease ended, and not after a cancel.
     """
+    rows = yield _finish(results, retention_ms)
+    accepted = {(row[0], row[1], row[2]): int(row[3]) for row in rows}
+    settled: list[Settled] = []
+    for result in results:
+        ref = result.ref
+        opened = accepted.get((ref.tenant, ref.job_id, ref.no))
+        if opened is not None:
+            settled.append(Settled(Verdict.ACCEPTED, opened=opened))
+            continue
+        entry = yield from entry_of(ref)
+        settled.append(Settled((yield from refused(ref, entry, ended_as=("completed",)))))
+    return settled
+
+
+def _finish(results: Sequence[Finished], retention_ms: int) -> Statement:
     batch = sorted(results, key=lambda r: (r.ref.tenant, r.ref.job_id, r.ref.no))
-    rows = yield Statement(
+    return Statement(
         "finish",
         {
             "tenants": [r.ref.tenant for r in batch],
@@ -47,17 +64,24 @@ def finish(results: Sequence[Finished], retention_ms: int) -> Program[list[Settl
             "retention_ms": retention_ms,
         },
     )
-    accepted = {(row[0], row[1], row[2]): int(row[3]) for row in rows}
-    settled: list[Settled] = []
-    for result in results:
-        ref = result.ref
-        opened = accepted.get((ref.tenant, ref.job_id, ref.no))
-        if opened is not None:
-            settled.append(Settled(Verdict.ACCEPTED, opened=opened))
-            continue
-        entry = yield from entry_of(ref)
-        settled.append(Settled((yield from refused(ref, entry, ended_as=("completed",)))))
-    return settled
+
+
+def finish_last(result: Finished, retention_ms: int) -> Program[int | None]:
+    """`finish` as the last statement of a transaction of the host's; how many tasks it opened, or None: the guard did not hold.
+
+    Whatever the reason, a transaction whose own statement was not accepted has to be rolled back; `verdict` tells it afterwards.
+    """
+    rows = yield _finish([result], retention_ms)
+    return int(rows[0][3]) if rows else None
+
+
+@operation(Access.READ)
+def verdict(ref: TaskRef) -> Program[Verdict | None]:
+    """What became of a claim whose transaction's end is unknown, or whose guard did not hold; None: it still holds its task."""
+    entry = yield from entry_of(ref)
+    if holds(entry, ref):
+        return None
+    return (yield from refused(ref, entry, ended_as=("completed",)))
 
 
 @operation(Access.STATEMENT)
@@ -109,6 +133,8 @@ def ask(question: Asked, *, window_ms: int, retention_ms: int) -> Program[Settle
         question.detail,
         question.worker,
         consumed=False,
+        effect=question.effect,
+        input_schema=question.input_schema,
     )
     return (yield from end_attempt(question.ref, ending, window_ms=window_ms, retention_ms=retention_ms))
 
@@ -190,7 +216,10 @@ def end_attempt(ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: i
                 "code": ending.code,
                 "message": ending.message,
                 "actions": " ".join(offered),
+                "input_schema": ending.input_schema,
                 "window_ms": window_ms,
+                "effect": ending.effect[0] if ending.effect else None,
+                "effect_input": ending.effect[1] if ending.effect else None,
             },
         )
     else:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from outlast.domain.access import Scope
+from outlast.domain.effects import EffectRef, Word, word_of
+from outlast.domain.errors import Invalid
 from outlast.domain.work import Control, Settled, TaskRef, Verdict
 from outlast.store.program import Access, Program, Statement, operation
 from outlast.store.programs.graph import JobChange, settle_children, write
@@ -48,11 +52,15 @@ def act(
     asked = yield Statement("attention_of", {"tenant": scope.tenant, "job_id": job_id, "id": attention_id})
     if not asked:
         return Control.SUPERSEDED
-    no, actions, _code, resolved, taken, taken_hash, required = asked[0]
+    no, actions, _code, resolved, taken, taken_hash, required, label, name, input_hash = asked[0]
     if action not in str(actions).split() or (action == "skip" and required):
         return Control.NOT_OFFERED
     if resolved:
         return Control.REPEATED if taken == action and taken_hash == request_hash else Control.SUPERSEDED
+    try:
+        word = None if name is None or action not in ("retry", "answer") else word_of(answer)
+    except Invalid:
+        return Control.MISANSWERED
     place = {"tenant": scope.tenant, "job_id": job_id}
     resolution = {**place, "id": attention_id, "action": action, "actor": actor, "request_hash": request_hash}
     yield Statement("resolve_attention", resolution)
@@ -63,6 +71,7 @@ def act(
     if action == "skip":
         yield from skip(job, no)
     else:
+        yield from judge(EffectRef(scope.tenant, locked[0][2], label, name, input_hash), word)
         if answer is not None:
             yield Statement("store_answer", {**place, "no": no, "name": f"answer/{attention_id}", "body": answer})
         yield Statement("reopen_task", {**place, "no": no})
@@ -97,6 +106,12 @@ def end_job(tenant: str, job_id: str, *, outcome: str, actor: str, retention_ms:
     yield Statement("delete_unheld", place)
     yield Statement("close_attention", {**place, "actor": actor})
     yield Statement("cancel_job", {**place, "outcome": outcome, "actor": actor, "retention_ms": retention_ms})
+
+
+def judge(effect: EffectRef, word: Word | None) -> Program[None]:
+    """The owner's word about an effect of unknown outcome, if there is one; what was settled meanwhile stays as it is."""
+    if word is not None:
+        yield Statement("judge_effect", {**asdict(effect), **asdict(word)})
 
 
 def skip(job: JobChange, no: int) -> Program[None]:

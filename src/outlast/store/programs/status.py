@@ -12,6 +12,7 @@ from outlast.domain.states import StoredTask, shown_attempt, shown_job_state, sh
 from outlast.domain.work import (
     AttemptRow,
     AttentionRow,
+    EffectRow,
     Filter,
     JobRow,
     OutputRow,
@@ -221,8 +222,9 @@ def recovery(scope: Scope, job_id: str) -> Program[tuple[JobRow, RecoveryRows] |
     questions = yield from rows_of(Statement("attention_of_job", place), _question)
     steps = yield from rows_of(Statement("steps_of_job", place), _steps)
     listed = yield from rows_of(Statement("task_list", place), _task)
+    doubtful = yield from rows_of(Statement("effects_in_doubt", place), EffectRow)
     attempts = sorted((*failed, *completed), key=lambda a: (a.ended_at_ms or 0, a.no, a.fence))
-    return found, RecoveryRows(tuple(attempts), tuple(questions), tuple(steps), tuple(listed))
+    return found, RecoveryRows(tuple(attempts), tuple(questions), tuple(steps), tuple(listed), tuple(doubtful))
 
 
 def _question(*row: Any) -> AttentionRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlast.domain.work import ParentRow, TaskRef, Verdict
 from outlast.store.program import Access, Program, Statement, operation, rows_of
-from outlast.store.programs.verdicts import entry_of, key_of, place_of, refused
+from outlast.store.programs.verdicts import entry_of, holds, key_of, place_of, refused
 
 
 @operation(Access.STATEMENT)
@@ -20,6 +20,25 @@ def store_step(ref: TaskRef, name: str, body: str) -> Program[tuple[Verdict, str
     if stored and entry is not None and entry.fence == ref.fence and not entry.revoked and entry.leased:
         return Verdict.ACCEPTED, str(stored[0][1])
     return (yield from refused(ref, entry)), body
+
+
+def store_step_last(ref: TaskRef, name: str, body: str) -> Program[int | None]:
+    """`store_step` as the last statement of a transaction of the host's; None: the guard did not hold, or the step is stored."""
+    rows = yield Statement("store_step", {**key_of(ref), "name": name, "body": body})
+    return 1 if rows else None
+
+
+@operation(Access.READ)
+def step_verdict(ref: TaskRef, name: str) -> Program[Verdict | str | None]:
+    """What became of a step whose transaction's end is unknown or whose guard did not hold.
+
+    Its stored output where there is one and the claim still holds its task; None: it is not stored, and the claim still holds.
+    """
+    entry = yield from entry_of(ref)
+    if not holds(entry, ref):
+        return (yield from refused(ref, entry))
+    stored = yield Statement("step_body", {**place_of(ref), "name": name})
+    return str(stored[0][1]) if stored else None
 
 
 @operation(Access.READ)

@@ -8,11 +8,11 @@ on conflict do nothing
 returning {str:job_id}
 
 -- name: admit_job
--- Nothing returned: this very job was admitted before (its id is made once, before the insert).
+-- Nothing returned: this very job was admitted before (its id is made once, before the insert), or another has its unique key.
 insert into {outlast.job} (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention,
-  problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent)
+  problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent, active_scope, active_key)
 values (:tenant, :job_id, :owner, :kind, :schema_version, :label, 'open', 1, :total, :total, :required, 0,
-  0, :usable_marked, {now}, :rerun_of, :effect_root, :correlation_id, :traceparent)
+  0, :usable_marked, {now}, :rerun_of, :effect_root, :correlation_id, :traceparent, :scope, :active)
 on conflict do nothing
 returning {str:id}
 
@@ -43,3 +43,21 @@ returning queue
 
 -- name: submission_of
 select key, fingerprint, {str:job_id} from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key
+
+-- name: job_stands
+-- Whether this very job was admitted.
+select 1 from {outlast.job} where tenant = :tenant and id = :job_id
+
+-- name: active_job
+-- The job that has a unique key now.
+select {str:id}, owner from {outlast.job} where tenant = :tenant and active_scope = :scope and active_key = :active
+
+-- name: point_submission
+-- The key that was just taken stands for a job that was there already.
+update {outlast.submission} set job_id = {uuid:job_id} where tenant = :tenant and owner = :owner and key = :key
+returning key
+
+-- name: drop_submission
+-- The key that was just taken is free again: the request was refused.
+delete from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key and job_id = :job_id
+returning key

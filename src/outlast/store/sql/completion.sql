@@ -61,11 +61,12 @@ update {outlast.job} set
   usable_ref = case when usable_at is null and {bigint:usable_no} is not null then {textarg:usable_ref} else usable_ref end,
   finished_at = case when open + :d_open = 0 then {now} else finished_at end,
   outcome = case when open + :d_open > 0 then outcome when problems + :d_problems = 0 then 'succeeded' else 'succeeded_with_problems' end,
-  purge_at = case when open + :d_open = 0 then {in:retention_ms} else purge_at end
+  purge_at = case when open + :d_open = 0 then {in:retention_ms} else purge_at end,
+  active_key = case when open + :d_open > 0 then active_key end
 where tenant = :tenant and id = :job_id and state in ('open', 'needs_attention')
 returning version, state
 
 -- name: raise_attention
-insert into {outlast.attention} (tenant, job_id, id, no, code, message, actions, raised_at, until)
-values (:tenant, :job_id, :id, :no, :code, :message, :actions, {now}, {in:window_ms})
+insert into {outlast.attention} (tenant, job_id, id, no, code, message, actions, input_schema, raised_at, until, effect, effect_input)
+values (:tenant, :job_id, :id, :no, :code, :message, :actions, :input_schema, {now}, {in:window_ms}, :effect, :effect_input)
 on conflict do nothing

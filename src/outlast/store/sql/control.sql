@@ -24,7 +24,7 @@ returning id
 
 -- name: cancel_job
 update {outlast.job} set state = 'cancelled', cancelled_at = {now}, cancelled_by = :actor, outcome = :outcome, finished_at = {now},
-  purge_at = {in:retention_ms}, version = version + 1, open = 0, required_open = 0, attention = 0
+  purge_at = {in:retention_ms}, version = version + 1, open = 0, required_open = 0, attention = 0, active_key = null
 where tenant = :tenant and id = :job_id and state in ('open', 'needs_attention')
 returning version
 
@@ -46,7 +46,8 @@ select count(*) from {outlast.queue_entry} where tenant = :tenant and job_id = :
 update {outlast.job} set version = version + 1 where tenant = :tenant and id = :job_id returning version
 
 -- name: attention_of
-select a.no, a.actions, a.code, cast(a.resolved_at is not null as integer), a.action, a.request_hash, cast(t.required as integer)
+select a.no, a.actions, a.code, cast(a.resolved_at is not null as integer), a.action, a.request_hash, cast(t.required as integer),
+  t.label, a.effect, a.effect_input
 from {outlast.attention} a
 join {outlast.task} t on t.tenant = a.tenant and t.job_id = a.job_id and t.no = a.no
 where a.tenant = :tenant and a.job_id = :job_id and a.id = :id

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import threading
 import time
+from collections.abc import AsyncGenerator, Generator, Mapping
 from concurrent.futures import Future
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from outlast.domain.defaults import LEASE_SQLITE, PATIENCE
-from outlast.domain.errors import OutlastError, StoreUnavailable
+from outlast.domain.errors import Invalid, OutlastError, StoreUnavailable
 from outlast.store import migrate
-from outlast.store.drive import Fault, Tries
+from outlast.store.drive import Fault, SubPrograms, Tries
 from outlast.store.program import Access, Operation, Repeat, T
 from outlast.store.protocol import Hints
 from outlast.store.sqlite import forks
@@ -24,6 +27,7 @@ from outlast.store.sqlite.faults import fault_of
 from outlast.store.sqlite.migrating import read_applied
 from outlast.store.sqlite.raw import ERRORS
 from outlast.store.sqlite.readers import Readers
+from outlast.store.sqlite.subprograms import SUBPROGRAMS
 from outlast.store.sqlite.writer import CommitFailed, Writer
 
 _abandoned: list[object] = []  # threads and connections of the process that this one was forked from: never closed here
@@ -114,6 +118,35 @@ class SqliteStore:
         if self.path != ":memory:":
             forks.gate.opened(connection)
         return connection
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """See `Store`."""
+        return self._sql
+
+    @property
+    def subprograms(self) -> SubPrograms:
+        """See `Store`."""
+        return SUBPROGRAMS
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """See `Store`."""
+        return fault_of(error)
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncGenerator[sqlite3.Connection]:
+        """A connection of its own, as of `lend_sync`."""
+        with self.lend_sync() as connection:
+            yield connection
+
+    @contextmanager
+    def lend_sync(self) -> Generator[sqlite3.Connection]:
+        """A connection of its own of the standard library's; Invalid where Outlast uses another SQLite on the same file."""
+        if linked().driver != "sqlite3":
+            raise Invalid("With OUTLAST_SQLITE_DRIVER=apsw no second SQLite may open the file: name session= or use the standard driver.")
+        with forks.gate.work(), closing(sqlite3.connect(self.path, isolation_level=None, timeout=self._patience)) as connection:
+            connection.execute("pragma synchronous = full")
+            yield connection
 
     def notes(self) -> tuple[str, ...]:
         """Which journal the build allows."""

@@ -18,7 +18,7 @@ _JOB = {
     "tenants": "tenant", "owners": "owner", "keys": "key", "fingerprints": "fingerprint", "ids": "job_id", "kinds": "kind",
     "versions": "schema_version", "labels": "label", "totals": "total", "requireds": "required", "usables": "usable_marked",
     "reruns": "rerun_of", "roots": "effect_root", "correlations": "correlation_id", "traces": "traceparent", "inputs": "input",
-    "callers": "caller",
+    "callers": "caller", "scopes": "scope", "actives": "active",
 }  # fmt: skip
 _TASK = {
     "t_ids": "job_id", "t_nos": "no", "t_labels": "label", "t_handlers": "handler", "t_queues": "queue", "t_priorities": "priority",

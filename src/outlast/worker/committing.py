@@ -1,0 +1,262 @@
+"""What `ctx.commit`, `ctx.commit_step` and `ctx.transaction` do: business rows and our own record in one transaction of the host's."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
+from functools import partial
+from typing import Any, Self
+
+from outlast.domain.errors import CompletionMissing, Invalid, OutcomeUnknown
+from outlast.domain.failures import Stopped, StopReason
+from outlast.domain.values import MISSING, decode, encode, hints
+from outlast.domain.work import Finished, Settled, Verdict
+from outlast.store.drive import Fault, adrive, drive, with_subprograms
+from outlast.store.program import Rows, Statement
+from outlast.store.programs import completion, steps
+from outlast.store.sessions.opening import async_side, sync_side
+from outlast.store.sessions.sides import AsyncSide, SyncSide, fault_of
+from outlast.store.sessions.transaction import Guarded, Judged, Landed, Work, transact, transact_sync
+from outlast.worker.attempt_state import AttemptState
+from outlast.worker.recall import REASONS
+
+Save = Callable[[Any], Any]
+
+
+def bound(save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Save:
+    """The function with its arguments behind the session."""
+    if not callable(save):
+        raise Invalid("commit takes a function (db, ...) and its arguments.")
+    return lambda db: save(db, *args, **kwargs)
+
+
+def result_of(state: AttemptState, value: object) -> Finished:
+    """The value as the task's result; Invalid, with the code result_invalid, if it cannot be stored or read back."""
+    task = state.task
+    body = encode(value, limit=state.max_output, what="result", plain=task.returns is MISSING, hint=task.returns, code="result_invalid")
+    try:
+        decode(body, task.returns, what="result")
+    except Invalid as error:
+        raise Invalid(error.message, code="result_invalid", pointers=error.pointers) from error
+    return Finished(state.hold.claimed.ref, state.worker, body, state.resource)
+
+
+def finishing(state: AttemptState, save: Save) -> Work[int]:
+    """`save`, then the guarded finish with what it returned."""
+
+    def last(made: object) -> Guarded[int]:
+        state.hold.check()
+        return Guarded(partial(completion.finish_last, result_of(state, made), state.retention_ms))
+
+    return Work(save, last, completion.verdict(state.hold.claimed.ref))
+
+
+def settled(state: AttemptState, end: Landed[int] | Judged) -> Settled:
+    """What the committer reports; Stopped when the claim is over."""
+    if isinstance(end, Landed):
+        return Settled(Verdict.ACCEPTED, opened=end.value)
+    if end.verdict is Verdict.ACCEPTED:
+        return Settled(Verdict.ACCEPTED)
+    raise stopped(state, end.verdict)
+
+
+def stopped(state: AttemptState, verdict: Verdict | None) -> Stopped:
+    """The end of a claim that the store does not take anything from any more."""
+    reason: StopReason = REASONS.get(verdict, "replaced") if verdict is not None else "replaced"
+    state.hold.lose(reason)
+    return Stopped(reason)
+
+
+async def commit(state: AttemptState, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Settled:
+    """Commits what a handler of either colour handed back by `ctx.commit`."""
+    work = finishing(state, bound(save, args, kwargs))
+    state.hold.check()
+    if inspect.iscoroutinefunction(save):
+        return settled(state, await transact(work, state.store, state.sessions.session))
+    run = partial(transact_sync, work, state.store, state.sessions.sync_session)
+    return settled(state, await state.threads.run(run, state.hold.threads))
+
+
+def stepping(state: AttemptState, name: str, save: Callable[..., Any], call: Save) -> tuple[Work[Any], list[object]]:
+    """`save`, then the guarded insert of the step's record; and where the value is found as a replacement would read it."""
+    made_as = hints(save).returns
+    ref = state.hold.claimed.ref
+    value: list[object] = []
+
+    def last(made: object) -> Guarded[Any]:
+        body = encode(made, limit=state.max_output, what="step's output", plain=made_as is MISSING, hint=made_as, code="result_invalid")
+        value[:] = [decode(body, made_as, what="step's output")]
+        state.hold.check()
+        return Guarded(partial(steps.store_step_last, ref, name, body))
+
+    return Work(call, last, steps.step_verdict(ref, name)), value
+
+
+def step_value(state: AttemptState, end: Landed[Any] | Judged, value: list[object], save: Callable[..., Any]) -> object:
+    """What the step made: now, or, where another transaction had stored it, before."""
+    if isinstance(end, Landed):
+        return value[0]
+    if isinstance(end.verdict, str):
+        return decode(end.verdict, hints(save).returns)
+    raise stopped(state, end.verdict)
+
+
+async def commit_step(state: AttemptState, name: str, save: Callable[..., Any], call: Save) -> object:
+    """A step whose business rows and record commit together."""
+    work, value = stepping(state, name, save, call)
+    if inspect.iscoroutinefunction(save):
+        return step_value(state, await transact(work, state.store, state.sessions.session), value, save)
+    run = partial(transact_sync, work, state.store, state.sessions.sync_session)
+    return step_value(state, await state.threads.run(run, state.hold.threads), value, save)
+
+
+def commit_step_sync(state: AttemptState, name: str, save: Callable[..., Any], call: Save) -> object:
+    """The same in this thread."""
+    work, value = stepping(state, name, save, call)
+    return step_value(state, transact_sync(work, state.store, state.sessions.sync_session), value, save)
+
+
+class Transaction:
+    """What `async with ctx.transaction() as tx` gives: `tx.db`, the session, and `tx.complete`, without which nothing is committed."""
+
+    def __init__(self, state: AttemptState, complete: Callable[[object], Any]) -> None:
+        self._state = state
+        self._complete = complete
+        self._stack = AsyncExitStack()
+        self._side: AsyncSide | None = None
+        self._opened: int | None = None
+        self.db: Any = None
+
+    async def complete(self, value: Any) -> Any:  # noqa: ANN401 - Completion[T]; the signature is the context's
+        """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over."""
+        side, state = self._side, self._state
+        if side is None or self._opened is not None:
+            raise Invalid("tx.complete is called once, inside the block of ctx.transaction().")
+        state.hold.check()
+        await side.flush()
+
+        async def execute(statement: Statement) -> Rows:
+            return await side.execute(state.store.texts[statement.name], statement.params)
+
+        program = completion.finish_last(result_of(state, value), state.retention_ms)
+        opened = await adrive(with_subprograms(program, state.store.subprograms), execute)
+        if opened is None:
+            await side.rollback()
+            raise stopped(state, await state.store.run(completion.verdict(state.hold.claimed.ref)))
+        self._opened = opened
+        return self._complete(value)
+
+    async def __aenter__(self) -> Self:
+        self._state.hold.check()
+        factory = self._state.sessions.session or self._state.store.lend
+        self.db = await self._stack.enter_async_context(factory())
+        self._side = async_side(self.db)
+        await self._side.begin()
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        side, self._side = self._side, None
+        try:
+            if side is None:
+                return
+            if error is not None or self._opened is None:
+                await side.rollback()
+            else:
+                await self._commit(side, self._opened)
+        finally:
+            await self._stack.aclose()
+        if error is None and self._opened is None:
+            raise _missing()
+
+    async def _commit(self, side: AsyncSide, opened: int) -> None:
+        state = self._state
+        try:
+            await side.commit()
+        except Exception as failed:
+            await side.rollback()
+            if fault_of(failed, state.store.fault_of) is not Fault.LOST:
+                raise
+            verdict = await state.store.run(completion.verdict(state.hold.claimed.ref))
+            _after_lost_commit(state, verdict, failed)
+            opened = 0
+        state.settled = Settled(Verdict.ACCEPTED, opened=opened)
+
+
+class SyncTransaction:
+    """What `with ctx.transaction() as tx` gives, in blocking code."""
+
+    def __init__(self, state: AttemptState, complete: Callable[[object], Any]) -> None:
+        self._state = state
+        self._complete = complete
+        self._stack = ExitStack()
+        self._side: SyncSide | None = None
+        self._opened: int | None = None
+        self.db: Any = None
+
+    def complete(self, value: Any) -> Any:  # noqa: ANN401 - Completion[T]; the signature is the context's
+        """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over."""
+        side, state = self._side, self._state
+        if side is None or self._opened is not None:
+            raise Invalid("tx.complete is called once, inside the block of ctx.transaction().")
+        state.hold.check()
+        side.flush()
+
+        def execute(statement: Statement) -> Rows:
+            return side.execute(state.store.texts[statement.name], statement.params)
+
+        program = completion.finish_last(result_of(state, value), state.retention_ms)
+        opened = drive(with_subprograms(program, state.store.subprograms), execute)
+        if opened is None:
+            side.rollback()
+            raise stopped(state, state.store.run_sync(completion.verdict(state.hold.claimed.ref)))
+        self._opened = opened
+        return self._complete(value)
+
+    def __enter__(self) -> Self:
+        self._state.hold.check()
+        factory = self._state.sessions.sync_session or self._state.store.lend_sync
+        self.db = self._stack.enter_context(factory())
+        self._side = sync_side(self.db)
+        self._side.begin()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        side, self._side = self._side, None
+        try:
+            if side is None:
+                return
+            if error is not None or self._opened is None:
+                side.rollback()
+            else:
+                self._commit(side, self._opened)
+        finally:
+            self._stack.close()
+        if error is None and self._opened is None:
+            raise _missing()
+
+    def _commit(self, side: SyncSide, opened: int) -> None:
+        state = self._state
+        try:
+            side.commit()
+        except Exception as failed:
+            side.rollback()
+            if fault_of(failed, state.store.fault_of) is not Fault.LOST:
+                raise
+            verdict = state.store.run_sync(completion.verdict(state.hold.claimed.ref))
+            _after_lost_commit(state, verdict, failed)
+            opened = 0
+        state.settled = Settled(Verdict.ACCEPTED, opened=opened)
+
+
+def _missing() -> CompletionMissing:
+    return CompletionMissing("The block of ctx.transaction() ended without tx.complete(value); it was rolled back.")
+
+
+def _after_lost_commit(state: AttemptState, verdict: Verdict | None, cause: BaseException) -> None:
+    """Passes when the commit is there; a transaction that the handler drives cannot be repeated for it."""
+    if verdict is Verdict.ACCEPTED:
+        return
+    if verdict is None:
+        raise OutcomeUnknown("The connection was lost at the commit, and it is not there.") from cause
+    raise stopped(state, verdict) from cause

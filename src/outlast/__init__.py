@@ -23,7 +23,7 @@ from outlast.domain.errors import (
     StoreUnavailable,
 )
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped
-from outlast.domain.kinds import AnyTask, ItemTask, Kind, Plan, PlannedTask, Task, TaskOptions
+from outlast.domain.kinds import AnyTask, ItemTask, Kind, Plan, PlannedTask, Target, Task, TaskOptions
 from outlast.domain.model import (
     Action,
     AttemptView,
@@ -37,12 +37,14 @@ from outlast.domain.model import (
     Progress,
     Recovery,
     State,
+    TargetRef,
     TaskState,
     TaskView,
     Unique,
     UniquePolicy,
 )
 from outlast.domain.retry import RetryPolicy
+from outlast.worker.committing import SyncTransaction, Transaction
 from outlast.worker.context import Completion, Context, SyncContext
 
 __version__ = "0.1.0.dev0"
@@ -99,10 +101,14 @@ __all__ = [
     "Submission",
     "SyncClient",
     "SyncContext",
+    "SyncTransaction",
+    "Target",
+    "TargetRef",
     "Task",
     "TaskOptions",
     "TaskState",
     "TaskView",
+    "Transaction",
     "Unique",
     "UniqueActive",
     "UniquePolicy",

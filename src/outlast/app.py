@@ -8,13 +8,13 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
 
 from outlast._extras import web_application
-from outlast.client import calls
+from outlast.client import calls, views
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Invalid
-from outlast.domain.kinds import In, Item, ItemTask, Kind, Plan, Storable, Task, TaskOptions
-from outlast.domain.model import Principal
+from outlast.domain.kinds import In, Item, ItemTask, Kind, Permission, Plan, Storable, Target, Task, TaskOptions
+from outlast.domain.model import JobView, Principal
 from outlast.domain.registry import Registry
 from outlast.domain.values import MISSING, Hints, check_hint, hints
 from outlast.store.open import open_store, parse
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from outlast.http.app import Application
 
 Out = TypeVar("Out", bound=Storable)
+V = TypeVar("V")
 
 _WITH_INPUT, _WITH_ITEM = 2, 3
+_OF_TARGET = 4
 
 
 class TaskDecorator(Protocol):
@@ -82,8 +84,8 @@ class Outlast(Client):
                 raise Invalid("session= and sync_session= take what makes a session, for example a sessionmaker, not a session.")
         self.sessions = Sessions(session, sync_session)
         self._opened: Store | None = None
-        super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open)
-        self._sync = SyncClient(self._app, self._open)
+        super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open, self.sessions)
+        self._sync = SyncClient(self._app, self._open, self.sessions)
         self.identify: Callable[[Request], Principal | Awaitable[Principal | None] | None] | None = None
 
     def _open(self) -> Store:
@@ -122,15 +124,33 @@ class Outlast(Client):
         self.identify = identify
         return web_application(self.desk, identify)
 
+    def target(self, name: str) -> Callable[[Callable[[Any, str, str, V], Awaitable[str | None] | str | None]], Target[V]]:
+        """Registers how a result reaches what its owner may be editing, of a function (db, ref, expected, value).
+
+        It changes what `ref` names where its version is `expected`, on db, and returns the new version; or None, with nothing changed.
+        It may run several times, and in the API process too, when the owner applies a parked result.
+        """
+
+        def register(fn: Callable[[Any, str, str, V], Awaitable[str | None] | str | None]) -> Target[V]:
+            if _count(fn) != _OF_TARGET:
+                raise Invalid(f"The function of a target takes db, ref, expected and value ({_where(fn)}).")
+            target = Target[V](name, fn)
+            self.registry.add_target(target)
+            return target
+
+        return register
+
     def kind(
         self,
         name: str,
         *,
         version: int = 1,
+        target: Target[Any] | None = None,
         label: str | None = None,
         promise: float | tuple[float, float] | None = None,
         success: str = "",
         cancel_note: str = "",
+        still_permitted: Callable[[Principal, JobView], bool | Awaitable[bool]] | None = None,
         keep_claims: Sequence[str] = (),
         roles: Sequence[str] = (),
         unique_scope: Literal["owner", "tenant"] = "owner",
@@ -139,8 +159,13 @@ class Outlast(Client):
 
         label: what people see. promise: seconds to usable, or (to usable, to completed). success, cancel_note: sentences for people.
         roles: who may submit needs one of them, where any are named; others get Forbidden.
+        still_permitted(owner, job): asked before each attempt, with the job as it stands; False ends the task as `not_permitted`.
         unique_scope: whether a unique key is the owner's own, or one for all owners of the tenant.
         """
+
+        if still_permitted is not None and not callable(still_permitted):
+            raise Invalid("still_permitted= takes a function of the owner and the job that returns True or False.")
+        base_url = self._app.base_url
 
         def register(fn: Callable[[Plan[In], In], None]) -> Kind[In]:
             said = hints(fn)
@@ -157,7 +182,11 @@ class Outlast(Client):
                 cancel_note=cancel_note,
                 keep_claims=keep_claims,
                 roles=roles,
+                target=target,
                 unique_scope=unique_scope,
+                permission=None
+                if still_permitted is None
+                else Permission(still_permitted, lambda row: views.job(base_url, self.registry, row)),
             )
             self.registry.add_kind(kind)
             return kind

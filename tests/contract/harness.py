@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from contract.backends import START_MS, Backend, Row
 from contract.plans import HANDLERS, Draft, a, plan
 from contract.recount import differences
 from outlast.domain.access import Scope
 from outlast.domain.errors import OutlastError
+from outlast.domain.effects import EffectCall, Judged, Met
 from outlast.domain.ids import uuid7
 from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import GiveUp, RetryIn
@@ -36,7 +37,7 @@ from outlast.domain.work import (
 )
 from outlast.store.drive import BadData
 from outlast.store.program import Operation, T
-from outlast.store.programs import admission, claims, completion, control, rerun, status, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, rerun, status, sweep
 
 TENANT = "acme"
 OWNER = "ann"
@@ -47,6 +48,7 @@ OPERATOR = Scope(TENANT, None)
 LEASE_MS = 30_000
 WINDOW_MS = 3_600_000  # of a question
 RETENTION_MS = 86_400_000
+TIMEOUT_MS = 10_000  # of an effect's call
 JITTER = 0.5
 
 ACCEPTED, CANCELLED, STALE = Verdict.ACCEPTED, Verdict.CANCELLED, Verdict.STALE
@@ -249,6 +251,42 @@ class Harness:
         """A question to the owner."""
         question = Asked(claimed.ref, worker_of(claimed), code, "Which one?", tuple(actions))
         return self.run(completion.ask(question, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
+
+    def begin(self, claimed: Claimed, name: str = "mail", *, given: str = "x", timeout_ms: int = TIMEOUT_MS) -> Met | Verdict:
+        """What the claim meets in the effect ledger."""
+        return self.run(effects.begin(claimed.ref, EffectCall(name, given, timeout_ms)))
+
+    def retake(self, claimed: Claimed, name: str = "mail", *, given: str = "x", timeout_ms: int = TIMEOUT_MS) -> Met | Verdict:
+        """The same where the call may be made again with the same key."""
+        return self.run(effects.retake(claimed.ref, EffectCall(name, given, timeout_ms)))
+
+    def intend(self, claimed: Claimed, name: str = "mail", **options: Any) -> Met:
+        """The intent, which must be this claim's."""
+        met = self.begin(claimed, name, **options)
+        assert isinstance(met, Met)
+        assert met.state == "intended"
+        return met
+
+    def settle(self, met: Met, state: Literal["confirmed", "refused", "unknown"], outcome: str | None = None) -> Judged:
+        """A report about the effect."""
+        return self.run(effects.settle(met.ref, met.intent, state, outcome))
+
+    def effect(self, name: str = "mail") -> Row:
+        """The effect as it is stored."""
+        (row,) = [e for e in self.rows("effect") if e["name"] == name]
+        return row
+
+    def ask_about(self, claimed: Claimed, met: Met) -> Settled:
+        """The question about an effect of unknown outcome."""
+        asked = Asked(
+            claimed.ref,
+            worker_of(claimed),
+            "effect_unknown",
+            "Did it happen?",
+            ("retry", "answer", "skip"),
+            effect=(met.ref.name, met.ref.input_hash),
+        )
+        return self.run(completion.ask(asked, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
 
     def snooze(self, claimed: Claimed, delay_ms: int = 5_000) -> Settled:
         """Later."""

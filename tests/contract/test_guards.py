@@ -12,6 +12,7 @@ import pytest
 
 from contract.harness import LEASE_MS, WINDOW_MS, Harness
 from contract.plans import a
+from outlast.domain.effects import Met
 from outlast.store.program import Access, Operation, Program, Rows, Statement
 
 Change = Callable[[Harness, dict[str, Any]], None]
@@ -100,12 +101,14 @@ MORE = {
     "retry": {"delay_ms": 5, "code": "broken", "worker": "w9", "detail": None},
     "retry_lost": {"delay_ms": 5, "code": "worker_lost", "worker": "w9", "detail": None},
     "store_step": {"name": "page", "body": "1"},
+    "effect_place": {},
 }
 GUARDS: dict[str, tuple[Callable[[Harness], dict[str, Any]], tuple[Change, ...]]] = {
     "end_entry": (held, HOLDER),
     "release": (held, HOLDER),
     "retry": (held, HOLDER),
     "store_step": (held, HOLDER),
+    "effect_place": (held, HOLDER),
     "end_lost_entry": (lost, SWEEP),
     "retry_lost": (lost, SWEEP),
     "stop_entry": (stopping, (*PLACE, *FENCE, other_holder, not_revoked, not_held)),
@@ -119,7 +122,8 @@ def test_guard_that_holds_finds_its_row_once(h: Harness, name: str) -> None:
     h.exempt = "one statement of a program is not the whole of it"
     params = {**GUARDS[name][0](h), **MORE.get(name, {})}
     assert written(h, name, params)
-    assert not written(h, name, params)
+    if name != "effect_place":  # it locks, and writes nothing
+        assert not written(h, name, params)
 
 
 @pytest.mark.parametrize(("name", "change"), CASES, ids=[f"{name}-{change.__name__}" for name, change in CASES])
@@ -193,3 +197,49 @@ def test_guard_of_a_cancel_leaves_what_is_held(h: Harness) -> None:
     assert written(h, "delete_unheld", {"tenant": "acme", "job_id": job})
     assert sorted(e["no"] for e in h.rows("queue_entry", job)) == [0, 2]
     assert not written(h, "delete_unheld", {"tenant": "acme", "job_id": job})
+
+
+def test_guard_of_an_effect_is_about_one_effect_and_one_intent(h: Harness) -> None:
+    h.exempt = "one statement of a program is not the whole of it"
+    h.admit(a("one"), a("two"))
+    held = h.take_all()
+    for claimed in held.values():
+        for name in ("mail", "charge"):
+            h.intend(claimed, name)
+    met = h.begin(held["one"])
+    assert isinstance(met, Met)
+    key = {"tenant": "acme", "effect_root": met.ref.effect_root, "label": "one", "name": "mail", "input_hash": "x"}
+    intent = {"job_id": met.intent.job_id, "no": 0, "fence": 1}
+    h.admit()
+    others = {
+        "tenant": "elsewhere",
+        "effect_root": h.take().ref.job_id,
+        "label": "three",
+        "name": "fax",
+        "input_hash": "y",
+    }
+    report = {**key, **intent, "outcome": None}
+    before = h.snapshot()
+    for column, value in others.items():
+        for name, params in {
+            "settle_effect": {**report, "state": "confirmed"},
+            "judge_effect": {**key, "state": "confirmed", "outcome": None},
+            "intend_effect": {**key, **intent, "timeout_ms": 1},
+            "doubt_effect": key,
+            "effect_of": key,
+            "effect_outcome": key,
+        }.items():
+            assert not written(h, name, {**params, column: value}), (name, column)
+    for column, value in {"job_id": others["effect_root"], "no": 1, "fence": 2}.items():
+        assert not written(h, "settle_effect", {**report, "state": "refused", column: value}), column
+    assert not written(h, "judge_effect", {**key, "state": "refused", "outcome": None}), "an intent is under way"
+    assert h.snapshot() == before
+    assert written(h, "doubt_effect", key)
+    assert not written(h, "doubt_effect", key)
+    assert written(h, "settle_effect", {**report, "state": "confirmed", "outcome": "1"})
+    before = h.snapshot()
+    assert not written(h, "settle_effect", {**report, "state": "refused"})
+    assert not written(h, "judge_effect", {**key, "state": "refused", "outcome": None})
+    assert not written(h, "intend_effect", {**key, **intent, "timeout_ms": 1})
+    assert not written(h, "doubt_effect", key)
+    assert h.snapshot() == before

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from contract.harness import ANN, RETENTION_MS, WINDOW_MS, Harness
+from contract.harness import ANN, RETENTION_MS, TIMEOUT_MS, WINDOW_MS, Harness
 from contract.plans import a
+from outlast.domain.effects import Judged, Met
 from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
 from outlast.store.programs import claims, completion, control, sweep
 from outlast.store.programs.steps import store_step
@@ -125,6 +126,46 @@ def _stale(h: Harness) -> Claimed:
     return claimed
 
 
+def in_state(state: str) -> Callable[[Any], bool]:
+    return lambda given: isinstance(given, Met) and given.state == state
+
+
+def _intended(h: Harness) -> Met:
+    h.admit()
+    return h.intend(h.take())
+
+
+def _confirmed(h: Harness) -> Met:
+    met = _intended(h)
+    h.settle(met, "confirmed", "1")
+    return met
+
+
+def _left(h: Harness, state: Literal["intended", "confirmed", "refused", "unknown"] = "intended") -> Claimed:
+    """The second claim of a task whose first one has an effect in this state, its time over."""
+    h.admit()
+    first = h.take()
+    met = h.intend(first)
+    if state != "intended":
+        h.settle(met, state, "1" if state == "confirmed" else None)
+    h.hand_back(first)
+    h.advance(TIMEOUT_MS)
+    return h.take()
+
+
+def _doubted(h: Harness) -> tuple[Claimed, Met]:
+    claimed = _left(h)
+    met = h.begin(claimed)
+    assert isinstance(met, Met)
+    return claimed, met
+
+
+def _asked_about(h: Harness) -> tuple[str, str]:
+    claimed, met = _doubted(h)
+    h.ask_about(claimed, met)
+    return claimed.ref.job_id, h.question(claimed.ref.job_id)
+
+
 SCENES: dict[str, Scene] = {
     "admit": Scene(_jobs, lambda h, jobs: h.submit(*jobs), lambda r: all(isinstance(x, Admitted) and not x.replayed for x in r)),
     "admit again": Scene(_taken, lambda h, job: h.submit(job), lambda r: r[0].replayed),
@@ -160,6 +201,22 @@ SCENES: dict[str, Scene] = {
     "snooze": Scene(_graph, lambda h, held: h.snooze(held["one"]), accepted),
     "hand back": Scene(_graph, lambda h, held: h.hand_back(held["one"]), accepted),
     "store step": Scene(_graph, lambda h, held: h.run(store_step(held["one"].ref, "page", "1")), is_((Verdict.ACCEPTED, "1"))),
+    "begin effect": Scene(_graph, lambda h, held: h.begin(held["one"]), in_state("intended")),
+    "begin effect that another left": Scene(_left, lambda h, claimed: h.begin(claimed), in_state("unknown")),
+    "begin effect that was refused": Scene(lambda h: _left(h, "refused"), lambda h, claimed: h.begin(claimed), in_state("intended")),
+    "begin effect that was confirmed": Scene(lambda h: _left(h, "confirmed"), lambda h, claimed: h.begin(claimed), in_state("confirmed")),
+    "begin effect too late": Scene(_stale, lambda h, claimed: h.begin(claimed), is_(Verdict.STALE)),
+    "retake effect": Scene(lambda h: _left(h, "unknown"), lambda h, claimed: h.retake(claimed), in_state("intended")),
+    "settle effect": Scene(_intended, lambda h, met: h.settle(met, "confirmed", "1"), is_(Judged("confirmed", "1"))),
+    "settle effect as refused": Scene(_intended, lambda h, met: h.settle(met, "refused"), is_(Judged("refused", None))),
+    "settle effect as unknown": Scene(_intended, lambda h, met: h.settle(met, "unknown"), is_(Judged("unknown", None))),
+    "settle effect too late": Scene(_confirmed, lambda h, met: h.settle(met, "refused"), is_(Judged("confirmed", "1"))),
+    "ask about effect": Scene(_doubted, lambda h, given: h.ask_about(*given), accepted),
+    "act retry about effect": Scene(_asked_about, _act("retry"), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "act answer about effect": Scene(
+        _asked_about, _act("answer", '{"happened":true,"outcome":1}'), lambda r: r in (Control.DONE, Control.REPEATED)
+    ),
+    "act answer of another shape": Scene(_asked_about, _act("answer", '"yes"'), is_(Control.MISANSWERED)),
     "finish": Scene(
         _graph, lambda h, held: h.finish_all((held["one"], '"1"', "ref"), (held["side"], "2", None)), lambda r: all(map(accepted, r))
     ),

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
-from outlast.client import calls
+from outlast.client import attaching, calls
 from outlast.client.calls import Application, Submission
 from outlast.client.desk import Desk
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView, Unique
+from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
 from outlast.store.protocol import Store
+from outlast.store.sessions.transaction import Sessions
 
 D = TypeVar("D")
 
@@ -23,8 +24,9 @@ class Client:
     not theirs. version=None: whatever it is now.
     """
 
-    def __init__(self, app: Application, store: Callable[[], Store]) -> None:
+    def __init__(self, app: Application, store: Callable[[], Store], sessions: Sessions | None = None) -> None:
         self._app = app
+        self._sessions = sessions or Sessions()
         self.desk = Desk(app, store)
 
     @property
@@ -40,6 +42,7 @@ class Client:
         owner: Principal,
         key: str | None = None,
         unique: Unique | None = None,
+        target: TargetRef | None = None,
         not_before: datetime | None = None,
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
@@ -48,7 +51,7 @@ class Client:
         same key).
         A naive `not_before` is Invalid.
         """
-        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique)
+        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
         return await self.desk.submit(prepared)
 
     async def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
@@ -66,11 +69,14 @@ class Client:
         principal: Principal,
         state: State | Literal["active"] | None = None,
         kind: str | None = None,
+        target: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[JobView]:
         """The principal's own jobs, newest first."""
-        return await self.desk.drive(calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor))
+        return await self.desk.drive(
+            calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor, target=target)
+        )
 
     async def tasks(self, job_id: str, *, principal: Principal) -> tuple[TaskView, ...]:
         """The job's tasks in plan order."""
@@ -99,6 +105,14 @@ class Client:
     async def act(self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None) -> JobView:
         """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input."""
         return await self.desk.drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
+
+    async def takeover(self, job_id: str, *, principal: Principal, version: int | None = None) -> JobView:
+        """From here on no result reaches the job's target by itself; later ones are parked. A repeat succeeds. Raises StaleVersion."""
+        return await self.desk.drive(calls.takeover(self._app, job_id, principal, version))
+
+    async def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
+        """Applies task `no`'s parked result to the target, if it stands at the version that is named. Raises Conflict."""
+        return await attaching.attach(self._app, self.store, self._sessions, job_id, no, principal, target_version)
 
     async def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:
         """A new job of the same request that names the old one; the same key gives the same new job. Conflict: not final."""

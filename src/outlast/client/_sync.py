@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
-from outlast.client import calls
+from outlast.client import attaching, calls
 from outlast.client.calls import Application, Call, Submission
+from outlast.client.driving import drive_call
 from outlast.domain.errors import Locked, OutlastError
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TaskView, Unique
+from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store
+from outlast.store.sessions.transaction import Sessions
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -26,8 +27,9 @@ class SyncClient:
     not theirs. version=None: whatever it is now.
     """
 
-    def __init__(self, app: Application, store: Callable[[], Store]) -> None:
+    def __init__(self, app: Application, store: Callable[[], Store], sessions: Sessions | None = None) -> None:
         self._app = app
+        self._sessions = sessions or Sessions()
         self._store = store
 
     @property
@@ -43,6 +45,7 @@ class SyncClient:
         owner: Principal,
         key: str | None = None,
         unique: Unique | None = None,
+        target: TargetRef | None = None,
         not_before: datetime | None = None,
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
@@ -51,7 +54,7 @@ class SyncClient:
         same key).
         A naive `not_before` is Invalid.
         """
-        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique)
+        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
         return self._admit(calls.submit(self._app, prepared), [prepared])
 
     def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
@@ -69,11 +72,12 @@ class SyncClient:
         principal: Principal,
         state: State | Literal["active"] | None = None,
         kind: str | None = None,
+        target: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[JobView]:
         """The principal's own jobs, newest first."""
-        return self._drive(calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor))
+        return self._drive(calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor, target=target))
 
     def tasks(self, job_id: str, *, principal: Principal) -> tuple[TaskView, ...]:
         """The job's tasks in plan order."""
@@ -103,6 +107,14 @@ class SyncClient:
         """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input."""
         return self._drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
 
+    def takeover(self, job_id: str, *, principal: Principal, version: int | None = None) -> JobView:
+        """From here on no result reaches the job's target by itself; later ones are parked. A repeat succeeds. Raises StaleVersion."""
+        return self._drive(calls.takeover(self._app, job_id, principal, version))
+
+    def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
+        """Applies task `no`'s parked result to the target, if it stands at the version that is named. Raises Conflict."""
+        return attaching.attach_sync(self._app, self.store, self._sessions, job_id, no, principal, target_version)
+
     def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:
         """A new job of the same request that names the old one; the same key gives the same new job. Conflict: not final."""
         handle = self._drive(calls.rerun_job(self._app, job_id, principal, key))
@@ -122,19 +134,4 @@ class SyncClient:
         return value
 
     def _drive(self, call: Call[T]) -> T:
-        try:
-            wanted = next(call)
-            while True:
-                if isinstance(wanted, int | float):
-                    time.sleep(wanted)
-                    wanted = call.send(None)
-                    continue
-                try:
-                    given = self.store.run_sync(wanted)
-                except OutlastError as error:
-                    wanted = call.throw(error)
-                else:
-                    wanted = call.send(given)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
+        return drive_call(call, self.store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 import uuid
@@ -12,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from outlast.client import cursors, views
+from outlast.domain import json_schema
 from outlast.domain.access import Deed, Scope, reading_scope, scope_of
 from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion, UniqueActive
 from outlast.domain.defaults import Settings
@@ -19,7 +21,20 @@ from outlast.domain.effects import ANSWER_SHAPE
 from outlast.domain.errors import Forbidden, Invalid, KeyReused, Locked, NotFound, NotRegistered, OutlastError, StillAdmitting
 from outlast.domain.ids import is_job_id, uuid7
 from outlast.domain.kinds import AnyTask, In, Kind, check_name
-from outlast.domain.model import MAX_NAME, Action, Handle, JobView, Page, Principal, Recovery, State, TaskView, Unique
+from outlast.domain.model import (
+    MAX_NAME,
+    MAX_TARGET,
+    Action,
+    Handle,
+    JobView,
+    Page,
+    Principal,
+    Recovery,
+    State,
+    TargetRef,
+    TaskView,
+    Unique,
+)
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
@@ -40,7 +55,7 @@ from outlast.domain.work import (
 )
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
-from outlast.store.programs import admission, control, rerun, status
+from outlast.store.programs import admission, control, rerun, status, targets
 
 T = TypeVar("T")
 Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
@@ -72,12 +87,21 @@ class Submission:
     input: Any
     key: str | None
     unique: Unique | None
+    target: TargetRef | None
     not_before: datetime | None
 
     def __init__(
-        self, kind: Kind[In], input: In, *, key: str | None = None, unique: Unique | None = None, not_before: datetime | None = None
+        self,
+        kind: Kind[In],
+        input: In,
+        *,
+        key: str | None = None,
+        unique: Unique | None = None,
+        target: TargetRef | None = None,
+        not_before: datetime | None = None,
     ) -> None:
-        for name, value in (("kind", kind), ("input", input), ("key", key), ("unique", unique), ("not_before", not_before)):
+        given = {"kind": kind, "input": input, "key": key, "unique": unique, "target": target, "not_before": not_before}
+        for name, value in given.items():
             object.__setattr__(self, name, value)
 
 
@@ -90,6 +114,7 @@ def prepare(
     key: str | None,
     not_before: datetime | None,
     unique: Unique | None = None,
+    target: TargetRef | None = None,
 ) -> Admission:
     """The admission of a submit: everything is checked here, before the store is asked."""
     if not isinstance(owner, Principal):
@@ -99,13 +124,14 @@ def prepare(
     if not app.registry.knows(kind):
         raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
     body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique)
+    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
 
 
 def prepare_many(app: Application, submissions: Iterable[Submission], *, owner: Principal) -> list[Admission]:
     """The admissions of a submit_many, in order."""
     prepared = [
-        prepare(app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before, unique=s.unique) for s in submissions
+        prepare(app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before, unique=s.unique, target=s.target)
+        for s in submissions
     ]
     first: dict[tuple[str, str], int] = {}
     for place, job in enumerate(prepared):
@@ -127,11 +153,12 @@ def prepare_sent(
     key: str,
     not_before: datetime | None,
     unique: Unique | None = None,
+    target: TargetRef | None = None,
 ) -> Admission:
     """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent."""
     kind = app.registry.kind(name, version)
     body = dump(value, limit=app.settings.max_input, what="input")
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique)
+    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
 
 
 def _submission(
@@ -143,7 +170,9 @@ def _submission(
     key: str | None,
     not_before: datetime | None,
     unique: Unique | None,
+    target: TargetRef | None,
 ) -> Admission:
+    _check_target(target, kind)
     if unique is not None and not isinstance(unique, Unique):
         raise Invalid('unique= takes a Unique: a key and a policy, for example Unique("nightly", "existing").')
     _check_may_submit(owner, kind)
@@ -160,7 +189,17 @@ def _submission(
         rerun_of=None,
         effect_root=None,
         unique=unique,
+        target=target,
     )
+
+
+def _check_target(target: TargetRef | None, kind: Kind[Any]) -> None:
+    if target is None:
+        return
+    if not isinstance(target, TargetRef):
+        raise Invalid("target= takes a TargetRef: a reference and the version of it that the owner saw.")
+    if kind.target is None:
+        raise Invalid(f"The kind {kind.name!r} has no target=, so its jobs take none.", code="no_target", pointers=("/target",))
 
 
 def _check_may_submit(principal: Principal, kind: Kind[Any]) -> None:
@@ -200,11 +239,14 @@ def _admission(
     rerun_of: str | None,
     effect_root: str | None,
     unique: Unique | None = None,
+    target: TargetRef | None = None,
 ) -> Admission:
     job_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
     request: list[JSON] = [kind.name, kind.version, parse(body, limit=app.settings.max_input), rerun_of]
     if unique is not None:
         request.append({"unique": [unique.key, unique.policy]})
+    if target is not None:
+        request.append({"target": [target.ref, target.version]})
     return Admission(
         tenant=tenant,
         owner=owner,
@@ -223,6 +265,7 @@ def _admission(
         correlation_id=clean(correlation_id.get() or uuid.uuid4().hex, limit=MAX_NAME),
         traceparent=traceparent.get(),
         unique=None if unique is None else ActiveKey(kind.active_scope(owner), unique.key, unique.policy, app.retention_ms),
+        target=target,
     )
 
 
@@ -293,8 +336,20 @@ def get(app: Application, job_id: str, principal: Principal) -> Call[JobView]:
     return views.job(app.base_url, app.registry, (yield from _found(job_id, principal, "read")))
 
 
+def owned(app: Application, job_id: str, principal: Principal) -> Call[JobView]:
+    """One job of the principal's own; Forbidden for who may only see it."""
+    return views.job(app.base_url, app.registry, (yield from _found(job_id, principal, "decide")))
+
+
 def list_jobs(
-    app: Application, principal: Principal, *, state: str | None, kind: str | None, limit: int, cursor: str | None
+    app: Application,
+    principal: Principal,
+    *,
+    state: str | None,
+    kind: str | None,
+    limit: int,
+    cursor: str | None,
+    target: str | None = None,
 ) -> Call[Page[JobView]]:
     """One page of the principal's own jobs, newest first."""
     if state is not None and state not in _STATES:
@@ -303,10 +358,12 @@ def list_jobs(
         raise Invalid(f"limit is a whole number from 1 to {MAX_PAGE}.")
     if kind is not None:
         check_name(kind, what="name of a kind")
+    if target is not None:
+        check_text(target, what="reference of a target", limit=MAX_TARGET)
     scope = Scope(principal.tenant, principal.subject)
-    bound = f"{scope.tenant}\n{scope.owner}\n{state}\n{kind}"
+    bound = f"{scope.tenant}\n{scope.owner}\n{state}\n{kind}\n{target}"
     before = None if cursor is None else cursors.read(cursor, bound)
-    rows, following = yield status.jobs(scope, Filter(state, kind), limit=limit, before=before)
+    rows, following = yield status.jobs(scope, Filter(state, kind, target), limit=limit, before=before)
     items = tuple(views.job(app.base_url, app.registry, row) for row in rows)
     return Page(items, None if following is None else cursors.write(following, bound))
 
@@ -417,6 +474,8 @@ def decide(
         raise NotFound("There is no such job.")
     digest = hashlib.sha256(f"{action}\n{canonical(parse(answer, limit=app.settings.max_input)) if answer else ''}".encode())
     scope = scope_of(principal, "retry" if action == "retry" else "decide")
+    if answer is not None:
+        yield from _fitting(app, scope, job_id, attention_id, answer)
     did: Control = yield control.act(
         scope,
         job_id,
@@ -437,6 +496,29 @@ def decide(
     if did is Control.SUPERSEDED:
         raise Conflict("This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded")
     return view, did is Control.REPEATED
+
+
+def _fitting(app: Application, scope: Scope, job_id: str, attention_id: str, answer: str) -> Call[None]:
+    """Invalid, with its places, for an answer that does not look as the question says; the handler checks again when it reads it."""
+    shape: str | None = yield status.answer_schema(scope, job_id, attention_id)
+    if shape is not None:
+        json_schema.check(parse(answer, limit=app.settings.max_input), json.loads(shape), what="answer")
+
+
+def takeover(app: Application, job_id: str, principal: Principal, version: int | None) -> Call[JobView]:
+    """The owner takes their target over: nothing is attached by itself from here on. A repeat succeeds."""
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+        raise Invalid("version is the number that the job showed.")
+    scope = scope_of(principal, "decide")
+    did: Control = (yield targets.takeover(scope, job_id, version=version)) if is_job_id(job_id) else Control.NOT_FOUND
+    if did is Control.NOT_FOUND:
+        raise (yield from _refusal(principal, job_id))
+    view = yield from get(app, job_id, principal)
+    if did is Control.NO_TARGET:
+        raise Conflict("This job has no target that could be taken over.", job=view, code="no_target")
+    if did is Control.STALE_VERSION:
+        raise StaleVersion("The job changed since the version you named. Look at it and decide again.", job=view)
+    return view
 
 
 def rerun_job(app: Application, job_id: str, principal: Principal, key: str | None) -> Call[Handle]:
@@ -466,6 +548,7 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
         not_before_ms=None,
         rerun_of=job_id,
         effect_root=None if source.state == "completed" else source.effect_root,
+        target=None if source.target_ref is None else TargetRef(source.target_ref, source.target_version or ""),
     )
     result: Admitted | KeyTaken | None = yield rerun.admit_rerun(scope, prepared)
     if result is None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from outlast.client import calls
 from outlast.client.calls import Application, Call
+from outlast.client.driving import adrive_call
 from outlast.client.grouped import Groups
 from outlast.domain.errors import Locked, OutlastError
 from outlast.domain.model import Handle
@@ -52,21 +53,4 @@ class Desk:
 
     async def drive(self, call: Call[T]) -> T:
         """Runs a call to its end."""
-        from asyncio import sleep  # noqa: PLC0415 - `import outlast` stays quick in processes that run no loop
-
-        try:
-            wanted = next(call)
-            while True:
-                if isinstance(wanted, int | float):
-                    await sleep(wanted)
-                    wanted = call.send(None)
-                    continue
-                try:
-                    given = await self.store.run(wanted)
-                except OutlastError as error:
-                    wanted = call.throw(error)
-                else:
-                    wanted = call.send(given)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
+        return await adrive_call(call, self.store)

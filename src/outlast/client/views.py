@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import cast, overload
 
@@ -50,12 +51,16 @@ def job(base_url: str, registry: Registry, row: JobRow) -> JobView:
         finished_at=moment(row.finished_at_ms),
         rerun_of=row.rerun_of,
         correlation_id=row.correlation_id,
+        target=row.target,
+        attach=row.attach,
+        taken_over_at=moment(row.taken_over_at_ms),
     )
 
 
 def attention(row: AttentionRow) -> Attention:
     """A question as its owner sees it."""
-    return Attention(row.id, row.label, row.code, row.message, row.actions, moment(row.until_ms))
+    schema: dict[str, object] | None = None if row.input_schema is None else json.loads(row.input_schema)
+    return Attention(row.id, row.label, row.code, row.message, row.actions, moment(row.until_ms), schema)
 
 
 def task(row: TaskRow) -> TaskView:

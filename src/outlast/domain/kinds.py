@@ -13,6 +13,7 @@ from uuid import UUID
 
 from outlast.domain import defaults
 from outlast.domain.errors import Invalid
+from outlast.domain.model import JobView, Principal
 from outlast.domain.payload import check_text
 from outlast.domain.retry import MAX_SECONDS, RetryPolicy
 from outlast.domain.values import MISSING, encode
@@ -40,6 +41,7 @@ Storable: TypeAlias = (
 In = TypeVar("In", bound=Model)
 Item = TypeVar("Item", bound=Storable)
 Out_co = TypeVar("Out_co", covariant=True)
+V_contra = TypeVar("V_contra", contravariant=True)
 
 MAX_NAME = 100
 MAX_INT32 = 2**31 - 1
@@ -99,6 +101,25 @@ class AnyTask(Generic[Out_co]):
     item_type: object = MISSING  # of an ItemTask
 
 
+class Target(Generic[V_contra]):
+    """How a result reaches what the user may be editing. Made by `jobs.target`.
+
+    fn(db, ref, expected, value) changes what `ref` names where its version is `expected`: the new version, or None, nothing changed.
+    """
+
+    def __init__(self, name: str, fn: Callable[[Any, str, str, V_contra], Any]) -> None:
+        self.name = check_name(name, what="name of a target")
+        self.fn = fn
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Asked before each attempt: whether the owner may still have this done. `view` makes of a stored job what `ask` is shown."""
+
+    ask: Callable[[Principal, JobView], object]
+    view: Callable[[Any], JobView]
+
+
 class Kind(Generic[In]):
     """A registered type of job. A task is a kind of its own name, with a plan of one."""
 
@@ -115,7 +136,9 @@ class Kind(Generic[In]):
         cancel_note: str = "",
         keep_claims: Sequence[str] = (),
         roles: Sequence[str] = (),
+        target: Target[Any] | None = None,
         unique_scope: Literal["owner", "tenant"] = "owner",
+        permission: Permission | None = None,
     ) -> None:
         self.name = check_name(name, what="kind name")
         if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_INT32:
@@ -130,10 +153,14 @@ class Kind(Generic[In]):
         self.keep_claims = tuple(keep_claims)
         if isinstance(roles, str):
             raise Invalid("roles takes several names, for example roles=['editor'].")
+        if target is not None and not isinstance(target, Target):
+            raise Invalid("target= takes what @jobs.target made.")
+        self.target = target
         self.roles = frozenset(check_text(role, what="role", limit=MAX_NAME) for role in roles)
         if unique_scope not in ("owner", "tenant"):
             raise Invalid("unique_scope is 'owner' or 'tenant': whose active jobs a unique key is compared with.")
         self.unique_scope: Literal["owner", "tenant"] = unique_scope
+        self.permission = permission
 
     def active_scope(self, owner: str) -> str:
         """In which jobs of the tenant a unique key is looked for: those of this kind, or of this kind and owner."""

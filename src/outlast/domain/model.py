@@ -15,11 +15,13 @@ State = Literal["queued", "running", "retrying", "needs_attention", "completed",
 TaskState = Literal["blocked", "queued", "running", "retrying", "needs_attention", "completed", "skipped", "failed", "cancelled"]
 Outcome = Literal["succeeded", "succeeded_with_problems", "user", "abandoned", "superseded"]
 Action = Literal["retry", "answer", "skip", "dismiss"]
+Attach = Literal["none", "attached", "parked"]
 UniquePolicy = Literal["existing", "reject", "replace"]
 
 Out_co = TypeVar("Out_co", covariant=True)
 
 MAX_NAME = 200
+MAX_TARGET = 500
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -64,6 +66,18 @@ class Unique:
             raise Invalid("The policy of a unique key is 'existing', 'reject' or 'replace'.", pointers=("/policy",))
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class TargetRef:
+    """What the result is for, and the version of it that the owner saw. Invalid for a kind without `target=`."""
+
+    ref: str
+    version: str
+
+    def __init__(self, ref: str, version: str) -> None:
+        object.__setattr__(self, "ref", check_text(ref, what="reference of the target", limit=MAX_TARGET))
+        object.__setattr__(self, "version", check_text(version, what="version of the target", limit=MAX_NAME))
+
+
 @dataclass(frozen=True, slots=True)
 class Handle:
     """A submitted job. `url` is base_url + /v1/jobs/{id}.
@@ -79,7 +93,10 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What the owner must decide, until when, and the actions offered. The id is single use."""
+    """What the owner must decide, until when, and the actions offered. The id is single use.
+
+    `input`: what an answer must look like, as JSON Schema, where the action `answer` is offered and its type says so.
+    """
 
     id: str
     label: str
@@ -87,6 +104,7 @@ class Attention:
     message: str
     actions: tuple[Action, ...]
     until: datetime
+    input: Mapping[str, object] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +118,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job as it stands. `attention` is the oldest open one; `final` means completed or cancelled."""
+    """A job as it stands. `attention` is the oldest open one; `final` means completed or cancelled.
+
+    target: its reference, and the version that the job last saw. attach: whether a result reached it, or waits for the owner (parked).
+    """
 
     id: str
     url: str
@@ -121,6 +142,9 @@ class JobView:
     finished_at: datetime | None
     rerun_of: str | None
     correlation_id: str
+    target: TargetRef | None = None
+    attach: Attach = "none"
+    taken_over_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

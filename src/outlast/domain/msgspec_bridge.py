@@ -161,3 +161,11 @@ def _parts(node: inspect.Type) -> Iterable[inspect.Type]:
     if isinstance(node, _RECORDS):
         return [field.type for field in node.fields]
     return _item_types(node)
+
+
+def schema(hint: object) -> dict[str, object] | None:
+    """The JSON Schema of the type; None where msgspec has none for it."""
+    try:
+        return msgspec.json.schema(hint)
+    except Exception:  # noqa: BLE001 - evaluates the host's annotations; without a schema the handler judges alone
+        return None

@@ -38,6 +38,7 @@ _WRITING: Final[Mapping[str, object]] = {"by_alias": True, "round_trip": True, "
 class _Adapter(Protocol):
     def validate_json(self, data: str, /, **options: object) -> object: ...
     def dump_python(self, instance: object, /, **options: object) -> object: ...
+    def json_schema(self) -> dict[str, object]: ...
 
 
 class _Report(Protocol):
@@ -64,6 +65,15 @@ def reaches(hint: object) -> bool:
 def prepare(hint: object) -> None:
     """Makes what reads and writes values of a type; raises whatever pydantic does for one that it cannot handle."""
     _codec(hint)
+
+
+def schema(hint: object) -> tuple[dict[str, object] | None, bool]:
+    """The JSON Schema of the type, None where pydantic has none for it; and whether reading it refuses members that are not known."""
+    codec = _codec(hint)
+    try:
+        return codec.adapter.json_schema(), bool(codec.forbids)
+    except Exception:  # noqa: BLE001 - the host's types may have none; then the handler judges alone
+        return None, False
 
 
 def to_plain(value: object, hint: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outlast.domain.errors import Invalid, NotRegistered
-from outlast.domain.kinds import AnyTask, ItemTask, Kind, Task, handler_key, parse_handler
+from outlast.domain.kinds import AnyTask, ItemTask, Kind, Target, Task, handler_key, parse_handler
 
 
 class Registry:
@@ -14,6 +14,13 @@ class Registry:
     def __init__(self) -> None:
         self.tasks: dict[str, AnyTask[Any]] = {}
         self.kinds: dict[str, Kind[Any]] = {}
+        self.targets: dict[str, Target[Any]] = {}
+
+    def add_target(self, target: Target[Any]) -> None:
+        """Registers a target under a name of its own."""
+        if target.name in self.targets:
+            raise Invalid(f"The target {target.name!r} is registered already.")
+        self.targets[target.name] = target
 
     def add_task(self, task: Task[Any, Any] | ItemTask[Any, Any, Any]) -> None:
         """Registers a task, which is a kind of its own name too unless it takes an item."""
@@ -25,6 +32,8 @@ class Registry:
 
     def add_kind(self, kind: Kind[Any]) -> None:
         """Registers a kind; one version of a name in one process."""
+        if kind.target is not None and self.targets.get(kind.target.name) is not kind.target:
+            raise Invalid(f"The target of the kind {kind.name!r} is not registered with this Outlast.")
         if kind.name in self.kinds:
             raise Invalid(f"The kind {kind.name!r} is registered already; kinds and tasks share their names.")
         self.kinds[kind.name] = kind

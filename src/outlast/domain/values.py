@@ -21,13 +21,13 @@ from uuid import UUID
 
 import msgspec
 
-from outlast.domain import msgspec_bridge, pydantic_bridge
+from outlast.domain import json_schema, msgspec_bridge, pydantic_bridge
 from outlast.domain.annotations import MISSING, Hints, hints
 from outlast.domain.errors import Invalid
 from outlast.domain.payload import JSON, MAX_DEPTH, MAX_NODES, clean, dump, parse, sort_key
 from outlast.domain.refusal import Misfit, Refusal, article
 
-__all__ = ["MISSING", "Hints", "check_hint", "decode", "encode", "hints"]
+__all__ = ["MISSING", "Hints", "check_hint", "decode", "encode", "hints", "schema_of"]
 
 _ADVICE: Final = "annotate the function with what it returns"
 _MINUTE: Final = timedelta(minutes=1)
@@ -76,6 +76,14 @@ def decode(text: str, hint: object, *, what: str = "value", forbid_unknown: bool
     except Misfit as caught:
         misfit = caught
     raise misfit.invalid(what, name_of(hint))
+
+
+def schema_of(hint: object) -> str | None:
+    """The JSON Schema of what `decode` reads as this type with forbid_unknown, as text; None if there is none to tell."""
+    if hint is MISSING or hint is Any or hint is object:
+        return None
+    found, closed = pydantic_bridge.schema(hint) if pydantic_bridge.reaches(hint) else (msgspec_bridge.schema(hint), True)
+    return None if found is None else json_schema.stored(found, closed=closed)
 
 
 def check_hint(hint: object, *, what: str) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 from outlast.domain.access import Scope
 from outlast.domain.errors import OutlastError
 from outlast.domain.kinds import TaskSpec
-from outlast.domain.model import Action, State, TaskState, UniquePolicy
+from outlast.domain.model import Action, Attach, State, TargetRef, TaskState, UniquePolicy
 from outlast.domain.states import StoredJob
 
 
@@ -45,6 +45,7 @@ class Admission:
     correlation_id: str
     traceparent: str | None
     unique: ActiveKey | None = None
+    target: TargetRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,7 @@ class Control(Enum):
     ALREADY_COMPLETED = "already_completed"
     SUPERSEDED = "superseded"
     NOT_OFFERED = "not_offered"
+    NO_TARGET = "no_target"
     MISANSWERED = "misanswered"  # not what a question about an effect is answered with
 
 
@@ -254,11 +256,14 @@ class JobRow:
     cancelled_by: str | None
     rerun_of: str | None
     correlation_id: str
+    target: TargetRef | None = None
+    taken_over_at_ms: int | None = None
+    attach: Attach = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionRow:
-    """An open question."""
+    """An open question. `input_schema`: what an answer must look like, as JSON text."""
 
     id: str
     label: str
@@ -266,6 +271,7 @@ class AttentionRow:
     message: str
     actions: tuple[Action, ...]
     until_ms: int
+    input_schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +280,7 @@ class Filter:
 
     state: str | None = None
     kind: str | None = None
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +361,8 @@ class RerunSource:
     effect_root: str
     input: str
     caller: str
+    target_ref: str | None = None
+    target_version: str | None = None
 
 
 def ordered(refs: Sequence[TaskRef]) -> list[TaskRef]:

@@ -6,10 +6,11 @@ from starlette.responses import Response
 
 from outlast.client import calls
 from outlast.domain.conflicts import AlreadyCompleted
+from outlast.domain.errors import Invalid
 from outlast.domain.model import JobView
 from outlast.http import bodies, etags, wire
 from outlast.http.call import Call, header
-from outlast.http.jobs import admitted, idempotency_key, query
+from outlast.http.jobs import admitted, idempotency_key, of_input, query
 from outlast.http.problems import Problem
 from outlast.observe.events import JobControlled
 from outlast.observe.hub import emit
@@ -44,9 +45,12 @@ async def act(call: Call) -> Response:
     query(call.request)
     await call.job()  # who may not see it learns nothing from what the body is refused for
     sent = await bodies.read_json(call.request, wire.Act, limit=call.desk.app.settings.max_input + bodies.ENVELOPE)
-    view, repeated = await call.desk.drive(
-        calls.decide(call.desk.app, call.job_id, sent.attention_id, action=sent.action, principal=call.principal, given=sent.input)
-    )
+    try:
+        view, repeated = await call.desk.drive(
+            calls.decide(call.desk.app, call.job_id, sent.attention_id, action=sent.action, principal=call.principal, given=sent.input)
+        )
+    except Invalid as error:
+        raise of_input(error) from error
     emit(JobControlled(view.id, sent.action, view.correlation_id))
     return call.show(view, _OK if repeated else _ACCEPTED)
 

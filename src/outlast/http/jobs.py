@@ -64,7 +64,7 @@ async def submit(call: Call) -> Response:
             "not_registered", error.message, pointers=("/schema_version" if sent.kind in app.registry.kinds else "/kind",)
         ) from error
     except Invalid as error:
-        raise _of_input(error) from error
+        raise of_input(error) from error
     return await admitted(call, await call.desk.submit(prepared))
 
 
@@ -75,8 +75,8 @@ def _unique(sent: wire.UniqueKey) -> Unique:
         raise Problem("invalid", error.message, pointers=("/unique/key",)) from error
 
 
-def _of_input(error: Invalid) -> Problem:
-    """A refused input: its places are inside the body's member `input`."""
+def of_input(error: Invalid) -> Problem:
+    """A refused input or answer: its places are inside the body's member `input`."""
     problem = problem_of(error)
     problem.pointers = tuple(f"/input{place}" for place in error.pointers)
     return problem

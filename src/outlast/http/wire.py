@@ -22,11 +22,12 @@ LABELS: Final[dict[Action, str]] = {
 """What the actions are called for people."""
 
 
-class Offered(msgspec.Struct, frozen=True):
-    """An action that the owner may take now."""
+class Offered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An action that the owner may take now. `input`: what an answer must look like, as JSON Schema; absent: anything."""
 
     action: Action
     label: str
+    input: dict[str, Any] | None = None
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -221,7 +222,8 @@ def job_list(page: Page[JobView], base: str) -> JobList:
 
 def question(view: AttentionOf) -> Question:
     """An open question for the wire."""
-    actions = tuple(Offered(action, LABELS[action]) for action in view.actions)
+    shape = None if view.input is None else dict(view.input)
+    actions = tuple(Offered(action, LABELS[action], shape if action == "answer" else None) for action in view.actions)
     return Question(view.id, view.code, view.message, view.label, view.until, actions)
 
 

@@ -102,7 +102,11 @@ select j.tenant, {str:j.id}, j.owner, j.kind, j.schema_version, j.label, j.state
   case when j.state in ('open', 'needs_attention') then (select t.label from {outlast.task} t
     where t.tenant = j.tenant and t.job_id = j.id and t.state in ('open', 'needs_attention') order by t.no limit 1) end,
   a.id, (select t.label from {outlast.task} t where t.tenant = a.tenant and t.job_id = a.job_id and t.no = a.no),
-  a.code, a.message, a.actions, {ms:a.until}
+  a.code, a.message, a.actions, {ms:a.until}, {str:a.input_schema},
+  j.target_ref, j.target_version, {ms:j.taken_over_at},
+  case when j.target_ref is not null and exists (select 1 from {outlast.output} p
+    where p.tenant = j.tenant and p.job_id = j.id and p.parked limit 1 offset 0) then 'parked'
+    when j.attached_at is not null then 'attached' else 'none' end
 from {outlast.job} j
 left join {outlast.attention} a on j.attention > 0 and a.tenant = j.tenant and a.job_id = j.id and a.id = (
   select o.id from {outlast.attention} o where o.tenant = j.tenant and o.job_id = j.id and o.resolved_at is null

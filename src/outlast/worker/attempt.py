@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE
 from outlast.domain.errors import Invalid, NotRegistered, OutlastError
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason
-from outlast.domain.kinds import AnyTask
+from outlast.domain.kinds import AnyTask, Permission
 from outlast.domain.model import Principal
 from outlast.domain.payload import clean
 from outlast.domain.registry import Registry
@@ -24,10 +24,11 @@ from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
 from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
-from outlast.worker.context import Completion, Context, SyncContext
+from outlast.worker.context import Attaching, Completion, Context, SyncContext
 from outlast.worker.effects import EffectUnknown
 from outlast.worker.hold import Hold
-from outlast.worker.recall import actions_of
+from outlast.worker.permission import NOT_PERMITTED, UNKNOWN, permitted
+from outlast.worker.recall import Question, actions_of
 from outlast.worker.threads import Threads
 
 
@@ -92,17 +93,32 @@ class Runner:
                 arguments = (value, decode(hold.claimed.item or "null", task.item_type))
         except (Invalid, NotRegistered) as error:
             return self._failed(hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True)
+        owner = _owner(hold)
+        if kind.permission is not None and (refused := await self._refused(kind.permission, hold, owner)) is not None:
+            return refused
         state = AttemptState(
-            hold, task, _owner(hold), self._store, self._threads, self._max_output, self._sessions, self._worker, self._retention_ms
+            hold, task, owner, self._store, self._threads, self._max_output, self._sessions, self._worker, self._retention_ms
         )
         try:
             returned = await self._call(state, task, arguments)
             saving = returned.save if isinstance(returned, Completion) else None
             if saving is not None and returned is state.made and state.settled is None:
+                if isinstance(saving, Attaching):
+                    return Committed(await committing.attach(state, kind.target, saving.value))
                 return Committed(await committing.commit(state, saving.save, saving.args, saving.kwargs))
         except BaseException as error:
             return self._judged(hold, error, state.doubt) if state.settled is None else Committed(state.settled)
         return self._result(state, returned) if state.settled is None else Committed(state.settled)
+
+    async def _refused(self, permission: Permission, hold: Hold, owner: Principal) -> Outcome | None:
+        """How the attempt ends if the owner may not have it done any more, or if nobody can tell; None: it may run."""
+        try:
+            allowed = await permitted(permission, hold, owner, self._store, self._threads)
+        except asyncio.CancelledError as error:
+            return self._judged(hold, error, None)
+        except BaseException as error:  # whatever the host's function raises, nothing runs without its word
+            return self._failed(hold, "permission_unknown", UNKNOWN, error)
+        return None if allowed else self._failed(hold, "not_permitted", NOT_PERMITTED, None, permanent=True)
 
     async def _call(self, state: AttemptState, task: AnyTask[Any], arguments: tuple[Any, ...]) -> object:
         if inspect.iscoroutinefunction(task.handler):
@@ -163,6 +179,7 @@ class Runner:
                 clean(error.message, limit=MAX_MESSAGE),
                 actions_of(error),
                 effect=error.effect if isinstance(error, EffectUnknown) else None,
+                input_schema=error.input_schema if isinstance(error, Question) else None,
             )
         if isinstance(error, Permanent | Refused):
             return self._failed(hold, error.code, error.message, error, permanent=True)

@@ -9,12 +9,16 @@ from functools import partial
 from typing import Any, Self
 
 from outlast.domain.errors import CompletionMissing, Invalid, OutcomeUnknown
-from outlast.domain.failures import Stopped, StopReason
+from outlast.domain.failures import Permanent, Stopped, StopReason
+from outlast.domain.kinds import Target
+from outlast.domain.model import MAX_NAME
+from outlast.domain.payload import check_text
 from outlast.domain.values import MISSING, decode, encode, hints
 from outlast.domain.work import Finished, Settled, Verdict
 from outlast.store.drive import Fault, adrive, drive, with_subprograms
 from outlast.store.program import Rows, Statement
-from outlast.store.programs import completion, steps
+from outlast.store.programs import completion, steps, targets
+from outlast.store.programs.targets import TargetMoved, TargetRow
 from outlast.store.sessions.opening import async_side, sync_side
 from outlast.store.sessions.sides import AsyncSide, SyncSide, fault_of
 from outlast.store.sessions.transaction import Guarded, Judged, Landed, Work, transact, transact_sync
@@ -76,6 +80,44 @@ async def commit(state: AttemptState, save: Callable[..., Any], args: tuple[Any,
         return settled(state, await transact(work, state.store, state.sessions.session))
     run = partial(transact_sync, work, state.store, state.sessions.sync_session)
     return settled(state, await state.threads.run(run, state.hold.threads))
+
+
+async def attach(state: AttemptState, target: Target[Any] | None, value: object) -> Settled:
+    """Brings a value to the job's target, or parks it: the target was changed or taken over meanwhile."""
+    result = result_of(state, value)
+    state.hold.check()
+    ref = result.ref
+    row: TargetRow = await state.store.run(targets.target_of(ref))
+    if target is None or row.ref is None or row.version is None:
+        raise Permanent("no_target", "The job has no target that its result could be attached to.")
+    if not row.taken_over:
+        try:
+            return settled(state, await _attached(state, target, row.ref, row.version, value, result))
+        except TargetMoved:
+            pass
+    parked = await state.store.run(targets.park(result, state.retention_ms))
+    if parked.verdict is not Verdict.ACCEPTED:
+        raise stopped(state, parked.verdict)
+    return parked
+
+
+async def _attached(
+    state: AttemptState, target: Target[Any], ref: str, expected: str, value: object, result: Finished
+) -> Landed[int] | Judged:
+    def last(version: object) -> Guarded[int]:
+        if version is None:
+            raise TargetMoved
+        if not isinstance(version, str):
+            raise Permanent("target_invalid", "The target's function returned no version.")
+        checked = check_text(version, what="version of the target", limit=MAX_NAME)
+        state.hold.check()
+        return Guarded(partial(targets.attach_last, result, expected=expected, version=checked, retention_ms=state.retention_ms))
+
+    work = Work(lambda db: target.fn(db, ref, expected, value), last, completion.verdict(result.ref))
+    if inspect.iscoroutinefunction(target.fn):
+        return await transact(work, state.store, state.sessions.session)
+    run = partial(transact_sync, work, state.store, state.sessions.sync_session)
+    return await state.threads.run(run, state.hold.threads)
 
 
 def stepping(state: AttemptState, name: str, save: Callable[..., Any], call: Save) -> tuple[Work[Any], list[object]]:

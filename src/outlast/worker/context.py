@@ -36,13 +36,20 @@ class Saving:
     kwargs: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Attaching:
+    """A value that goes to the job's target."""
+
+    value: Any
+
+
 class Completion(Generic[Out_co]):
     """What `ctx.complete` and `ctx.commit` make, for a handler to return.
 
     Made and not returned: permanent failure `completion_dropped`, nothing written.
     """
 
-    def __init__(self, value: Out_co, state: AttemptState, save: Saving | None = None) -> None:
+    def __init__(self, value: Out_co, state: AttemptState, save: Saving | Attaching | None = None) -> None:
         self._value = value
         self._state = state
         self.save = save
@@ -84,6 +91,16 @@ class _Context:
     def complete(self, value: T) -> Completion[T]:
         """As returning `value`, for `.at(ref)`."""
         completion = Completion(value, self._state)
+        self._state.made = completion
+        return completion
+
+    def attach(self, value: T) -> Completion[T]:
+        """The job's target and this completion commit together, if nobody changed or took over the target.
+
+        Else the value is parked: the task completes, and the owner may apply it. Permanent failure `no_target`, nothing written, in a job
+        without one.
+        """
+        completion = Completion(value, self._state, Attaching(value))
         self._state.made = completion
         return completion
 

@@ -10,7 +10,7 @@ from outlast.domain.failures import Ask, Stopped, StopReason
 from outlast.domain.kinds import AnyTask, parse_handler
 from outlast.domain.model import Action
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, decode, encode, hints
+from outlast.domain.values import MISSING, decode, encode, hints, schema_of
 from outlast.domain.work import ParentRow, Verdict
 from outlast.store.programs import steps
 from outlast.store.protocol import Store, SyncRunner
@@ -27,9 +27,10 @@ REASONS: dict[Verdict, StopReason] = {Verdict.CANCELLED: "cancelled", Verdict.ST
 class Question(Ask):
     """An Ask whose answer the handler waits for."""
 
-    def __init__(self, code: str, message: str, *, actions: Sequence[str]) -> None:
+    def __init__(self, code: str, message: str, *, actions: Sequence[str], input_schema: str | None = None) -> None:
         super().__init__(code, message, actions=())
         self.actions = ("answer", *actions)
+        self.input_schema = input_schema
 
 
 async def adrive_recall(recall: Recall[T], store: Store) -> T:
@@ -140,7 +141,7 @@ def ask(state: AttemptState, code: str, message: str, answer: object, actions: S
             return decode(body, answer, forbid_unknown=True)
         except Invalid:
             pass  # not what was asked for: ask again
-    raise Question(code, message, actions=actions)
+    raise Question(code, message, actions=actions, input_schema=schema_of(answer))
 
 
 def _parents(state: AttemptState, task: AnyTask[Any]) -> Recall[list[ParentRow]]:

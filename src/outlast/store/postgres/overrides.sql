@@ -6,9 +6,10 @@
 with r as materialized (
   select * from unnest(:tenants::text[], :owners::text[], :keys::text[], :fingerprints::text[], :ids::uuid[], :kinds::text[],
     :versions::bigint[], :labels::text[], :totals::bigint[], :requireds::bigint[], :usables::boolean[], :reruns::uuid[], :roots::uuid[],
-    :correlations::text[], :traces::text[], :inputs::text[], :callers::text[], :scopes::text[], :actives::text[])
+    :correlations::text[], :traces::text[], :inputs::text[], :callers::text[], :scopes::text[], :actives::text[],
+    :target_refs::text[], :target_versions::text[])
     as r(tenant, owner, key, fingerprint, id, kind, version, label, total, required, usable, rerun, root, correlation, trace, input, caller,
-      scope, active)
+      scope, active, target_ref, target_version)
   order by tenant collate "C", owner collate "C", key collate "C", id),
 s as (
   insert into {outlast.submission} (tenant, owner, key, fingerprint, job_id)
@@ -16,9 +17,10 @@ s as (
   on conflict do nothing returning job_id),
 j as (
   insert into {outlast.job} (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention,
-    problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent, active_scope, active_key)
+    problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent, active_scope, active_key,
+    target_ref, target_version)
   select tenant, id, owner, kind, version, label, 'open', 1, total, total, required, 0, 0, usable, {now}, rerun, root, correlation, trace,
-    scope, active
+    scope, active, target_ref, target_version
   from r where key is null or id in (select job_id from s)
   order by tenant collate "C", scope collate "C", active collate "C", owner collate "C", key collate "C", id
   on conflict do nothing returning tenant, id),

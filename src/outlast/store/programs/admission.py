@@ -169,6 +169,8 @@ def columns(jobs: Sequence[Admission]) -> dict[str, Any]:
         "roots": [j.effect_root for j in jobs],
         "correlations": [j.correlation_id for j in jobs],
         "traces": [j.traceparent for j in jobs],
+        "target_refs": [None if j.target is None else j.target.ref for j in jobs],
+        "target_versions": [None if j.target is None else j.target.version for j in jobs],
         "inputs": [j.input for j in jobs],
         "callers": [j.caller for j in jobs],
         "scopes": [None if j.unique is None else j.unique.scope for j in jobs],

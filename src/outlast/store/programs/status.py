@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from outlast.domain.access import Scope
-from outlast.domain.model import Action
+from outlast.domain.model import Action, TargetRef
 from outlast.domain.states import StoredTask, shown_attempt, shown_job_state, shown_task_state
 from outlast.domain.work import (
     AttemptRow,
@@ -33,11 +33,11 @@ def _job(*row: Any) -> JobRow:
     (
         tenant, job_id, owner, kind, schema_version, label, stored, outcome, version, usable_at, usable_ref, total, open_, attention,
         accepted_at, finished_at, cancelled_by, rerun_of, correlation_id, held, retry_waiting, started, revoked, current,
-        a_id, a_label, a_code, a_message, a_actions, a_until,
+        a_id, a_label, a_code, a_message, a_actions, a_until, a_schema, target_ref, target_version, taken_over_at, attach,
     ) = row  # fmt: skip
     question = None
     if a_id is not None:
-        question = AttentionRow(a_id, a_label, a_code, a_message, actions_of(a_actions), a_until)
+        question = AttentionRow(a_id, a_label, a_code, a_message, actions_of(a_actions), a_until, a_schema)
     return JobRow(
         tenant=tenant,
         id=job_id,
@@ -62,6 +62,9 @@ def _job(*row: Any) -> JobRow:
         cancelled_by=cancelled_by,
         rerun_of=rerun_of,
         correlation_id=correlation_id,
+        target=None if target_ref is None else TargetRef(target_ref, target_version),
+        taken_over_at_ms=taken_over_at,
+        attach=attach,
     )
 
 
@@ -117,6 +120,7 @@ def jobs(scope: Scope | None, wanted: Filter, *, limit: int, before: str | None)
             "active": wanted.state == "active",
             "state": stored,
             "kind": wanted.kind,
+            "target": wanted.target,
             "limit": limit + 1,
         }
         if scope is not None and scope.owner is not None:
@@ -228,12 +232,20 @@ def recovery(scope: Scope, job_id: str) -> Program[tuple[JobRow, RecoveryRows] |
 
 
 def _question(*row: Any) -> AttentionRow:
-    attention_id, label, code, message, actions, until = row
-    return AttentionRow(attention_id, label, code, message, actions_of(actions), until)
+    attention_id, label, code, message, actions, until, schema = row
+    return AttentionRow(attention_id, label, code, message, actions_of(actions), until, schema)
 
 
 def _steps(label: str, stored: int, _no: int) -> tuple[str, int]:
     return label, stored
+
+
+@operation(Access.READ)
+def answer_schema(scope: Scope, job_id: str, attention_id: str) -> Program[str | None]:
+    """What an answer to this question must look like, as JSON text; None where nothing is said, or there is no such question."""
+    params = {"tenant": scope.tenant, "job_id": job_id, "id": attention_id, "owner": scope.owner}
+    rows = yield Statement("answer_schema", params)
+    return None if not rows or rows[0][0] is None else str(rows[0][0])
 
 
 @operation(Access.READ)

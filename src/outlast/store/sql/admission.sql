@@ -10,9 +10,11 @@ returning {str:job_id}
 -- name: admit_job
 -- Nothing returned: this very job was admitted before (its id is made once, before the insert), or another has its unique key.
 insert into {outlast.job} (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention,
-  problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent, active_scope, active_key)
+  problems, usable_marked, accepted_at, rerun_of, effect_root, correlation_id, traceparent, active_scope, active_key,
+  target_ref, target_version)
 values (:tenant, :job_id, :owner, :kind, :schema_version, :label, 'open', 1, :total, :total, :required, 0,
-  0, :usable_marked, {now}, :rerun_of, :effect_root, :correlation_id, :traceparent, :scope, :active)
+  0, :usable_marked, {now}, :rerun_of, :effect_root, :correlation_id, :traceparent, :scope, :active,
+  :target_ref, :target_version)
 on conflict do nothing
 returning {str:id}
 

@@ -12,6 +12,7 @@ where j.tenant = :tenant and j.owner = :owner and j.id < {uuid:before}
   and (not :active or j.state in ('open', 'needs_attention'))
   and ({textarg:state} is null or j.state = {textarg:state})
   and ({textarg:kind} is null or j.kind = {textarg:kind})
+  and ({textarg:target} is null or j.target_ref = {textarg:target})
 order by j.id desc limit :limit
 
 -- name: job_list_all
@@ -21,6 +22,7 @@ where j.id < {uuid:before} and ({textarg:tenant} is null or j.tenant = {textarg:
   and (not :active or j.state in ('open', 'needs_attention'))
   and ({textarg:state} is null or j.state = {textarg:state})
   and ({textarg:kind} is null or j.kind = {textarg:kind})
+  and ({textarg:target} is null or j.target_ref = {textarg:target})
 order by j.id desc limit :limit
 
 -- name: jobs_watched
@@ -75,11 +77,17 @@ from {outlast.task} t where t.tenant = :tenant and t.job_id = :job_id and t.stat
 order by t.finished_at, t.no
 
 -- name: attention_of_job
-select a.id, t.label, a.code, a.message, a.actions, {ms:a.until}
+select a.id, t.label, a.code, a.message, a.actions, {ms:a.until}, {str:a.input_schema}
 from {outlast.attention} a
 join {outlast.task} t on t.tenant = a.tenant and t.job_id = a.job_id and t.no = a.no
 where a.tenant = :tenant and a.job_id = :job_id and a.resolved_at is null
 order by a.raised_at, a.no
+
+-- name: answer_schema
+-- What an answer to a question must look like, settled or not: it never changes.
+select {str:a.input_schema} from {outlast.attention} a
+join {outlast.job} j on j.tenant = a.tenant and j.id = a.job_id
+where a.tenant = :tenant and a.job_id = :job_id and a.id = :id and j.owner = coalesce({textarg:owner}, j.owner)
 
 -- name: steps_of_job
 select t.label, count(*), t.no from {outlast.step} s
@@ -88,7 +96,8 @@ where s.tenant = :tenant and s.job_id = :job_id and s.name not like 'answer/%' g
 
 -- name: rerun_source
 -- What a rerun copies.
-select j.state, j.outcome, j.kind, j.schema_version, j.owner, {str:j.effect_root}, {str:i.input}, {str:i.caller}
+select j.state, j.outcome, j.kind, j.schema_version, j.owner, {str:j.effect_root}, {str:i.input}, {str:i.caller},
+  j.target_ref, j.target_version
 from {outlast.job} j join {outlast.job_input} i on i.tenant = j.tenant and i.job_id = j.id
 where j.tenant = :tenant and j.id = :job_id and j.owner = coalesce({textarg:owner}, j.owner)
 

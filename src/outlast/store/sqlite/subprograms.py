@@ -18,6 +18,7 @@ _JOB = {
     "tenants": "tenant", "owners": "owner", "keys": "key", "fingerprints": "fingerprint", "ids": "job_id", "kinds": "kind",
     "versions": "schema_version", "labels": "label", "totals": "total", "requireds": "required", "usables": "usable_marked",
     "reruns": "rerun_of", "roots": "effect_root", "correlations": "correlation_id", "traces": "traceparent", "inputs": "input",
+    "target_refs": "target_ref", "target_versions": "target_version",
     "callers": "caller", "scopes": "scope", "actives": "active",
 }  # fmt: skip
 _TASK = {

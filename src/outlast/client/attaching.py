@@ -1,0 +1,124 @@
+"""The owner applies a parked result: the host's own change of the target and ours in one transaction, in both colours."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from outlast.client import calls
+from outlast.client.calls import Application, Call
+from outlast.client.driving import adrive_call, drive_call
+from outlast.domain.conflicts import Conflict
+from outlast.domain.errors import Invalid, NotRegistered
+from outlast.domain.kinds import Target
+from outlast.domain.model import MAX_NAME, JobView, Principal
+from outlast.domain.payload import check_text
+from outlast.domain.values import decode
+from outlast.store.programs import targets
+from outlast.store.protocol import Store
+from outlast.store.sessions.transaction import Guarded, Judged, Landed, Sessions, Work, transact, transact_sync
+
+
+class _Moved(Exception):
+    """The target does not stand at the version that the owner named."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is to be applied to what."""
+
+    job: JobView
+    ref: str
+    target: Target[Any]
+    value: object
+
+
+def _find(app: Application, job_id: str, no: int, principal: Principal, target_version: str) -> Call[_Found]:
+    check_text(target_version, what="version of the target", limit=MAX_NAME)
+    if isinstance(no, bool) or not isinstance(no, int) or no < 0:
+        raise Invalid("no is the number of a task, from 0.")
+    job = yield from calls.owned(app, job_id, principal)
+    found: tuple[str, str] | None = yield targets.parked(principal.tenant, principal.subject, job_id, no)
+    if found is None or job.target is None:
+        raise Conflict("No result of this task waits to be applied.", job=job, code="nothing_parked")
+    body, handler = found
+    kind, task = app.registry.resolve(handler)
+    if kind.target is None:
+        raise NotRegistered(f"The kind {kind.name!r} has no target= in this process.")
+    return _Found(job, job.target.ref, kind.target, decode(body, task.returns))
+
+
+def _work(found: _Found, principal: Principal, no: int, target_version: str, save: Any) -> Work[int]:  # noqa: ANN401
+    """The host's change, then ours. `save` gives the new version of the target, or None."""
+    place = (principal.tenant, principal.subject, found.job.id, no)
+
+    def last(version: object) -> Guarded[int]:
+        return Guarded(partial(targets.apply_last, *place, version=new_version(version)))
+
+    return Work(save, last, targets.nothing_parked(*place))
+
+
+def new_version(version: object) -> str:
+    """The version that a target's function gave; _Moved for None, Invalid for what is none."""
+    if version is None:
+        raise _Moved
+    if not isinstance(version, str):
+        raise Invalid("The function of a target returns the target's new version as text, or None if it was not at the expected one.")
+    return check_text(version, what="version of the target", limit=MAX_NAME)
+
+
+def _ended(end: Landed[int] | Judged, job: JobView) -> None:
+    if isinstance(end, Judged):
+        raise Conflict("No result of this task waits to be applied any more.", job=job, code="nothing_parked")
+
+
+def _changed(job: JobView) -> Conflict:
+    return Conflict("The target is not at the version you named. Look at it and decide again.", job=job, code="target_changed")
+
+
+async def attach(
+    app: Application, store: Store, sessions: Sessions, job_id: str, no: int, principal: Principal, target_version: str
+) -> JobView:
+    """Applies a parked result."""
+    found = await adrive_call(_find(app, job_id, no, principal, target_version), store)
+    fn = found.target.fn
+    if not inspect.iscoroutinefunction(fn):
+        from asyncio import to_thread  # noqa: PLC0415 - `import outlast` stays quick in processes that run no loop
+
+        return await to_thread(_attach_now, found, app, store, sessions, no, principal, target_version)
+
+    async def save(db: Any) -> object:  # noqa: ANN401
+        return await fn(db, found.ref, target_version, found.value)
+
+    try:
+        end = await transact(_work(found, principal, no, target_version, save), store, sessions.session)
+    except _Moved:
+        raise _changed(found.job) from None
+    _ended(end, found.job)
+    return await adrive_call(calls.get(app, job_id, principal), store)
+
+
+def attach_sync(
+    app: Application, store: Store, sessions: Sessions, job_id: str, no: int, principal: Principal, target_version: str
+) -> JobView:
+    """Applies a parked result, in this thread; the target's function must be a plain one."""
+    found = drive_call(_find(app, job_id, no, principal, target_version), store)
+    if inspect.iscoroutinefunction(found.target.fn):
+        raise Invalid(f"The function of the target {found.target.name!r} is async: use the async client.")
+    return _attach_now(found, app, store, sessions, no, principal, target_version)
+
+
+def _attach_now(
+    found: _Found, app: Application, store: Store, sessions: Sessions, no: int, principal: Principal, target_version: str
+) -> JobView:
+    def save(db: Any) -> object:  # noqa: ANN401
+        return found.target.fn(db, found.ref, target_version, found.value)
+
+    try:
+        end = transact_sync(_work(found, principal, no, target_version, save), store, sessions.sync_session)
+    except _Moved:
+        raise _changed(found.job) from None
+    _ended(end, found.job)
+    return drive_call(calls.get(app, found.job.id, principal), store)

@@ -1,0 +1,43 @@
+"""Runs calls on a store, in both colours."""
+
+from __future__ import annotations
+
+import time
+from typing import TypeVar
+
+from outlast.client.calls import Call
+from outlast.store.protocol import Store
+
+T = TypeVar("T")
+
+
+async def adrive_call(call: Call[T], store: Store) -> T:
+    """Runs a call to its end without blocking the loop."""
+    from asyncio import sleep  # noqa: PLC0415 - `import outlast` stays quick in processes that run no loop
+
+    try:
+        wanted = next(call)
+        while True:
+            if isinstance(wanted, int | float):
+                await sleep(wanted)
+                wanted = call.send(None)
+            else:
+                wanted = call.send(await store.run(wanted))
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+
+
+def drive_call(call: Call[T], store: Store) -> T:
+    """Runs a call to its end in this thread."""
+    try:
+        wanted = next(call)
+        while True:
+            if isinstance(wanted, int | float):
+                time.sleep(wanted)
+                wanted = call.send(None)
+            else:
+                wanted = call.send(store.run_sync(wanted))
+    except StopIteration as stop:
+        value: T = stop.value
+        return value

@@ -27,7 +27,7 @@ FINAL_JOBS = ("completed", "cancelled")
 TASK_STATES = ("blocked", "open", "needs_attention", *FINAL_TASKS)
 ACTIONS = {"retry", "answer", "skip", "dismiss"}
 CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
-TABLES = ("job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission")
+TABLES = ("job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission", "effect")
 
 
 def check(url: str, *, settled: bool = False) -> None:

@@ -77,7 +77,10 @@ async def test_a_cancel_while_a_worker_holds_the_task_says_that_it_is_stopping(s
 async def test_an_answer_is_taken_once(site: Site) -> None:
     job = await asking(site, "question")
     question = job["attention"]
-    assert question["actions"] == [{"action": "answer", "label": "Answer"}, {"action": "dismiss", "label": "Give up this job"}]
+    answer, dismiss = question["actions"]
+    assert (answer["action"], answer["label"]) == ("answer", "Answer")
+    assert answer["input"]["properties"] == {"colour": {"type": "string"}}
+    assert dismiss == {"action": "dismiss", "label": "Give up this job"}
     taken = await act(site, job["id"], question["id"], "answer", input={"colour": "green"})
     assert taken.status == 202
     assert taken.json["version"] == job["version"] + 1

@@ -1,4 +1,4 @@
-"""`outlast jobs`: submit, list, show, cancel, retry, rerun."""
+"""`outlast jobs`: submit, list, show, cancel, retry, replay, rerun."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def command() -> None:
     """
 
 
-for _command in (submit.command, listing.command, show.command, decide.cancel, decide.retry, decide.rerun):
+for _command in (submit.command, listing.command, show.command, decide.cancel, decide.retry, decide.replay, decide.rerun):
     command.add_command(_command)

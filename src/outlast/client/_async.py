@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
-from outlast.client import attaching, calls
+from outlast.client import calls
 from outlast.client.calls import Application, Submission
 from outlast.client.desk import Desk
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
@@ -26,8 +26,7 @@ class Client:
 
     def __init__(self, app: Application, store: Callable[[], Store], sessions: Sessions | None = None) -> None:
         self._app = app
-        self._sessions = sessions or Sessions()
-        self.desk = Desk(app, store)
+        self.desk = Desk(app, store, sessions)
 
     @property
     def store(self) -> Store:
@@ -112,13 +111,20 @@ class Client:
 
     async def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
         """Applies task `no`'s parked result to the target, if it stands at the version that is named. Raises Conflict."""
-        return await attaching.attach(self._app, self.store, self._sessions, job_id, no, principal, target_version)
+        return await self.desk.attach(job_id, no, principal, target_version)
 
     async def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:
         """A new job of the same request that names the old one; the same key gives the same new job. Conflict: not final."""
         handle = await self.desk.drive(calls.rerun_job(self._app, job_id, principal, key))
         self.store.announce(("*",))
         return handle
+
+    async def replay(self, job_id: str, *, principal: Principal, reason: str) -> JobView:
+        """By an operator: `retry` of all that needs attention and offers it; the job keeps its id, outputs, steps and effect keys.
+
+        The reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
+        """
+        return await self.desk.drive(calls.replay_job(self._app, job_id, principal, reason))
 
     async def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""

@@ -121,6 +121,13 @@ class SyncClient:
         self.store.announce(("*",))
         return handle
 
+    def replay(self, job_id: str, *, principal: Principal, reason: str) -> JobView:
+        """By an operator: `retry` of all that needs attention and offers it; the job keeps its id, outputs, steps and effect keys.
+
+        The reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
+        """
+        return self._drive(calls.replay_job(self._app, job_id, principal, reason))
+
     def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""
         self.store.close_sync()

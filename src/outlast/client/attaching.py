@@ -50,7 +50,7 @@ def _find(app: Application, job_id: str, no: int, principal: Principal, target_v
     return _Found(job, job.target.ref, kind.target, decode(body, task.returns))
 
 
-def _work(found: _Found, principal: Principal, no: int, target_version: str, save: Any) -> Work[int]:  # noqa: ANN401
+def _work(found: _Found, principal: Principal, no: int, save: Any) -> Work[int]:  # noqa: ANN401
     """The host's change, then ours. `save` gives the new version of the target, or None."""
     place = (principal.tenant, principal.subject, found.job.id, no)
 
@@ -78,7 +78,7 @@ def _changed(job: JobView) -> Conflict:
     return Conflict("The target is not at the version you named. Look at it and decide again.", job=job, code="target_changed")
 
 
-async def attach(
+async def attach(  # noqa: PLR0917 - one place calls it
     app: Application, store: Store, sessions: Sessions, job_id: str, no: int, principal: Principal, target_version: str
 ) -> JobView:
     """Applies a parked result."""
@@ -93,7 +93,7 @@ async def attach(
         return await fn(db, found.ref, target_version, found.value)
 
     try:
-        end = await transact(_work(found, principal, no, target_version, save), store, sessions.session)
+        end = await transact(_work(found, principal, no, save), store, sessions.session)
     except _Moved:
         raise _changed(found.job) from None
     _ended(end, found.job)
@@ -117,7 +117,7 @@ def _attach_now(
         return found.target.fn(db, found.ref, target_version, found.value)
 
     try:
-        end = transact_sync(_work(found, principal, no, target_version, save), store, sessions.sync_session)
+        end = transact_sync(_work(found, principal, no, save), store, sessions.sync_session)
     except _Moved:
         raise _changed(found.job) from None
     _ended(end, found.job)

@@ -55,12 +55,13 @@ from outlast.domain.work import (
 )
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
-from outlast.store.programs import admission, control, rerun, status, targets
+from outlast.store.programs import admission, control, replay, rerun, status, targets
 
 T = TypeVar("T")
 Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
 
 MAX_PAGE = 200
+MAX_REASON = 500
 _STATES = ("active", "queued", "running", "retrying", "needs_attention", "completed", "cancelled")
 _ACTIONS = ("retry", "answer", "skip", "dismiss")
 
@@ -199,7 +200,7 @@ def _check_target(target: TargetRef | None, kind: Kind[Any]) -> None:
     if not isinstance(target, TargetRef):
         raise Invalid("target= takes a TargetRef: a reference and the version of it that the owner saw.")
     if kind.target is None:
-        raise Invalid(f"The kind {kind.name!r} has no target=, so its jobs take none.", code="no_target", pointers=("/target",))
+        raise Invalid(f"The kind {kind.name!r} has no target=, so its jobs take none.", pointers=("/target",))
 
 
 def _check_may_submit(principal: Principal, kind: Kind[Any]) -> None:
@@ -472,7 +473,6 @@ def decide(
     check_text(attention_id, what="attention id", limit=MAX_NAME)
     if not is_job_id(job_id):
         raise NotFound("There is no such job.")
-    digest = hashlib.sha256(f"{action}\n{canonical(parse(answer, limit=app.settings.max_input)) if answer else ''}".encode())
     scope = scope_of(principal, "retry" if action == "retry" else "decide")
     if answer is not None:
         yield from _fitting(app, scope, job_id, attention_id, answer)
@@ -482,7 +482,7 @@ def decide(
         attention_id,
         action=action,
         answer=answer,
-        request_hash=digest.hexdigest(),
+        request_hash=_digest(action, None if answer is None else canonical(parse(answer, limit=app.settings.max_input))),
         actor=principal.subject,
         retention_ms=app.retention_ms,
     )
@@ -496,6 +496,11 @@ def decide(
     if did is Control.SUPERSEDED:
         raise Conflict("This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded")
     return view, did is Control.REPEATED
+
+
+def _digest(action: Action, answer: str | None) -> str:
+    """By what a repeated decision is known: whoever repeats it, for the same question."""
+    return hashlib.sha256(f"{action}\n{answer or ''}".encode()).hexdigest()
 
 
 def _fitting(app: Application, scope: Scope, job_id: str, attention_id: str, answer: str) -> Call[None]:
@@ -518,6 +523,35 @@ def takeover(app: Application, job_id: str, principal: Principal, version: int |
         raise Conflict("This job has no target that could be taken over.", job=view, code="no_target")
     if did is Control.STALE_VERSION:
         raise StaleVersion("The job changed since the version you named. Look at it and decide again.", job=view)
+    return view
+
+
+def replay_job(app: Application, job_id: str, principal: Principal, reason: str) -> Call[JobView]:
+    """Every question of the job that offers a retry is taken up again; by an operator, with a reason on record."""
+    scope = scope_of(principal, "replay")
+    if scope.owner is not None:
+        raise (yield from _refusal(principal, job_id))
+    check_text(reason, what="reason", limit=MAX_REASON)
+    if not is_job_id(job_id):
+        raise NotFound("There is no such job.")
+    did: Control = yield replay.replay(
+        scope,
+        job_id,
+        audit_id=uuid7(time.time_ns() // 1_000_000, os.urandom(10)),
+        actor=principal.subject,
+        reason=reason,
+        request_hash=_digest("retry", None),
+        retention_ms=app.retention_ms,
+    )
+    if did is Control.NOT_FOUND:
+        raise NotFound("There is no such job.")
+    if did is Control.NOT_OFFERED:
+        raise Invalid("Nothing that this job asks offers a retry; its owner has to decide.", code="not_offered")
+    view = yield from get(app, job_id, principal)
+    if did is Control.ALREADY_COMPLETED:
+        raise AlreadyCompleted("The job had completed before.", job=view)
+    if did is Control.SUPERSEDED:
+        raise Conflict("The job was cancelled, and stays so. Run it again as a new job.", job=view, code="attention_superseded")
     return view
 
 

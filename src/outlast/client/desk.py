@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from outlast.client import calls
+from outlast.client import attaching, calls
 from outlast.client.calls import Application, Call
 from outlast.client.driving import adrive_call
 from outlast.client.grouped import Groups
 from outlast.domain.errors import Locked, OutlastError
-from outlast.domain.model import Handle
+from outlast.domain.model import Handle, JobView, Principal
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store
+from outlast.store.sessions.transaction import Sessions
 
 T = TypeVar("T")
 
@@ -20,8 +21,9 @@ T = TypeVar("T")
 class Desk:
     """The calls of one `Outlast`. The store is opened by the first of them."""
 
-    def __init__(self, app: Application, store: Callable[[], Store]) -> None:
+    def __init__(self, app: Application, store: Callable[[], Store], sessions: Sessions | None = None) -> None:
         self.app = app
+        self.sessions = sessions or Sessions()
         self._store = store
         self._groups = Groups(store)
 
@@ -38,6 +40,10 @@ class Desk:
             handle = await self.drive(calls.admitted(self.app, prepared, await self._groups.admit(prepared)))
         self.store.announce(calls.queues_of([prepared]))
         return handle
+
+    async def attach(self, job_id: str, no: int, principal: Principal, target_version: str) -> JobView:
+        """Applies a task's parked result to the target."""
+        return await attaching.attach(self.app, self.store, self.sessions, job_id, no, principal, target_version)
 
     async def submit_many(self, prepared: Sequence[Admission]) -> tuple[Handle, ...]:
         """Admits all or none, in one transaction."""

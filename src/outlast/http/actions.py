@@ -62,3 +62,32 @@ async def rerun(call: Call) -> Response:
     handle = await call.desk.drive(calls.rerun_job(call.desk.app, call.job_id, call.principal, key))
     call.desk.store.announce(("*",))
     return await admitted(call, handle)
+
+
+async def takeover(call: Call) -> Response:
+    """The owner takes the target over. The order of the checks: 404, 403, already taken over, 409, 428, 412."""
+    query(call.request)
+    if_match = header(call.request, "if-match")
+    job = await call.desk.drive(calls.owned(call.desk.app, call.job_id, call.principal))
+    version: int | None = None
+    if if_match is not None:
+        version = etags.wanted_version(if_match, job.version)
+    elif job.target is not None and job.taken_over_at is None:
+        tag = etags.strong(job)
+        raise Problem("precondition_required", f"Send If-Match with the job's ETag, now {tag}, or * for whatever it is.", job=job)
+    view = await call.desk.drive(calls.takeover(call.desk.app, call.job_id, call.principal, version))
+    if job.taken_over_at is None:
+        emit(JobControlled(view.id, "takeover", view.correlation_id))
+    return call.show(view)
+
+
+async def attach(call: Call) -> Response:
+    """The owner applies a parked result to the version of the target that they name."""
+    query(call.request)
+    await call.desk.drive(
+        calls.owned(call.desk.app, call.job_id, call.principal)
+    )  # who may not, learns nothing of what the body is refused for
+    sent = await bodies.read_json(call.request, wire.Apply, limit=bodies.ENVELOPE)
+    view = await call.desk.attach(call.job_id, sent.no, call.principal, sent.target_version)
+    emit(JobControlled(view.id, "attach", view.correlation_id))
+    return call.show(view)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from outlast.client import calls
 from outlast.domain.conflicts import NotReady
 from outlast.domain.errors import Invalid, NotFound, NotRegistered
-from outlast.domain.model import Handle, JobView, Unique
+from outlast.domain.model import Handle, JobView, TargetRef, Unique
 from outlast.http import bodies, etags, wire
 from outlast.http.call import Call, header, unchanged
 from outlast.http.events import wait
@@ -56,6 +56,7 @@ async def submit(call: Call) -> Response:
             sent.input,
             owner=call.principal,
             key=key,
+            target=_target(sent.target),
             not_before=sent.not_before,
             unique=None if sent.unique is None else _unique(sent.unique),
         )
@@ -75,10 +76,17 @@ def _unique(sent: wire.UniqueKey) -> Unique:
         raise Problem("invalid", error.message, pointers=("/unique/key",)) from error
 
 
+def _target(sent: wire.Target | None) -> TargetRef | None:
+    try:
+        return None if sent is None else TargetRef(sent.ref, sent.version)
+    except Invalid as error:
+        raise Problem("invalid", error.message, pointers=("/target",)) from error
+
+
 def of_input(error: Invalid) -> Problem:
     """A refused input or answer: its places are inside the body's member `input`."""
     problem = problem_of(error)
-    problem.pointers = tuple(f"/input{place}" for place in error.pointers)
+    problem.pointers = tuple(place if place == "/target" else f"/input{place}" for place in error.pointers)
     return problem
 
 
@@ -108,7 +116,7 @@ def query(request: Request, *known: str) -> Mapping[str, str]:
 
 async def list_jobs(call: Call) -> Response:
     """The principal's own jobs, newest first."""
-    wanted = query(call.request, "state", "kind", "limit", "cursor")
+    wanted = query(call.request, "state", "kind", "target", "limit", "cursor")
     limit = wanted.get("limit", "50")
     if _NUMBER.fullmatch(limit) is None:
         raise Problem("invalid_query", f"limit is a whole number from 1 to {calls.MAX_PAGE}.")
@@ -119,6 +127,7 @@ async def list_jobs(call: Call) -> Response:
                 call.principal,
                 state=wanted.get("state"),
                 kind=wanted.get("kind"),
+                target=wanted.get("target"),
                 limit=int(limit),
                 cursor=wanted.get("cursor"),
             )

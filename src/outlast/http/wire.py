@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from outlast.domain.model import Action, JobView, Outcome, Page, Recovery, State, TaskState, TaskView, UniquePolicy
+from outlast.domain.model import Attach as AttachState
 from outlast.domain.model import Attention as AttentionOf
 
 JobId = Annotated[str, Meta(description="A job's id, a UUID in lower case.", pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
@@ -49,6 +50,13 @@ class Progress(msgspec.Struct, frozen=True):
     label: str | None
 
 
+class Target(msgspec.Struct, frozen=True):
+    """What the result is for, and a version of it: in a request the one that the owner saw, in a job the one that it last saw."""
+
+    ref: Annotated[str, Meta(min_length=1, max_length=500)]
+    version: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
 class Job(msgspec.Struct, frozen=True):
     """A job as it stands. `usable_at` is when the first result could be opened; `attention` is the oldest open question."""
 
@@ -59,14 +67,14 @@ class Job(msgspec.Struct, frozen=True):
     outcome: Outcome | None
     version: int
     stopping: bool
-    target: None
+    target: Target | None
     usable_at: datetime | None
     usable_ref: str | None
     progress: Progress
     attention: Question | None
     attention_count: int
-    attach: Literal["none"]
-    taken_over_at: None
+    attach: AttachState
+    taken_over_at: datetime | None
     cancel_note: str
     tasks_url: str
     events_url: str
@@ -162,6 +170,14 @@ class Submit(msgspec.Struct, kw_only=True):
     schema_version: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
     unique: UniqueKey | None = None
     not_before: Annotated[datetime, Meta(tz=True)] | None = None
+    target: Target | None = None
+
+
+class Apply(msgspec.Struct, kw_only=True):
+    """Applies a task's parked result to the target, where it stands at this version."""
+
+    no: Annotated[int, Meta(ge=0, le=999_999)]
+    target_version: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class Act(msgspec.Struct, kw_only=True):
@@ -195,14 +211,14 @@ def job(view: JobView, base: str) -> Job:
         outcome=view.outcome,
         version=view.version,
         stopping=view.stopping,
-        target=None,
+        target=None if view.target is None else Target(view.target.ref, view.target.version),
         usable_at=view.usable_at,
         usable_ref=view.usable_ref,
         progress=Progress(view.progress.done, view.progress.total, view.progress.label),
         attention=None if view.attention is None else question(view.attention),
         attention_count=view.attention_count,
-        attach="none",
-        taken_over_at=None,
+        attach=view.attach,
+        taken_over_at=view.taken_over_at,
         cancel_note=view.cancel_note,
         tasks_url=f"{here}/tasks",
         events_url=f"{here}/events",

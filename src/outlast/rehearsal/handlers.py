@@ -8,12 +8,14 @@ import time
 from typing import Any, cast
 
 from outlast.app import Outlast
+from outlast.domain.effects import Confirmed
 from outlast.domain.errors import Invalid
 from outlast.domain.failures import Ask, Permanent, Stopped
 from outlast.domain.kinds import Plan, PlannedTask, TaskOptions
 from outlast.domain.retry import RetryPolicy
-from outlast.rehearsal.model import Part, Question, Rehearsal, Report
-from outlast.rehearsal.performance import SLICE, Asking, Blocking, Stepping, Working, note, perform
+from outlast.rehearsal import outside
+from outlast.rehearsal.model import Effect, Part, Question, Rehearsal, Report
+from outlast.rehearsal.performance import SLICE, Asking, Blocking, Calling, Stepping, Working, note, perform
 from outlast.rehearsal.planning import check, in_order
 from outlast.worker.context import Context, SyncContext
 
@@ -41,6 +43,8 @@ async def rehearse(ctx: Context, input: Rehearsal) -> Report:
                     await _work(ctx, part, seconds)
                 case Stepping(no):
                     await _step(ctx, part, no)
+                case Calling(effect):
+                    answer = await _effect(ctx, effect)
             doing = performance.send(answer)
     except StopIteration as end:
         return cast("Report", end.value)
@@ -77,6 +81,23 @@ async def _step(ctx: Context, part: Part, no: int) -> None:
             await one()
 
 
+async def _effect(ctx: Context, wanted: Effect) -> str:
+    async def call(key: str) -> str:
+        note("effect", ctx)
+        return await asyncio.to_thread(outside.charge, key, {"job": ctx.job_id, "label": ctx.label})
+
+    async def find(key: str) -> Confirmed[str]:
+        return await asyncio.to_thread(outside.find, key)
+
+    match wanted.mode:
+        case "idempotent":
+            return await ctx.effect(wanted.name, call, idempotent=True, timeout=outside.TIMEOUT)
+        case "reconcile":
+            return await ctx.effect(wanted.name, call, reconcile=find, timeout=outside.TIMEOUT)
+        case "neither":
+            return await ctx.effect(wanted.name, call, timeout=outside.TIMEOUT)
+
+
 async def _ask(ctx: Context, question: Question) -> object:
     if "answer" not in question.actions:
         _ask_once(ctx, question)
@@ -107,6 +128,8 @@ def rehearse_in_thread(ctx: SyncContext, input: Rehearsal) -> Report:
                     _work_in_thread(ctx, part, seconds)
                 case Stepping(no):
                     _step_in_thread(ctx, part, no)
+                case Calling(effect):
+                    answer = _effect_in_thread(ctx, effect)
             doing = performance.send(answer)
     except StopIteration as end:
         return cast("Report", end.value)
@@ -137,6 +160,20 @@ def _step_in_thread(ctx: SyncContext, part: Part, no: int) -> None:
             raise
         if not ran:
             one()
+
+
+def _effect_in_thread(ctx: SyncContext, wanted: Effect) -> str:
+    def call(key: str) -> str:
+        note("effect", ctx)
+        return outside.charge(key, {"job": ctx.job_id, "label": ctx.label})
+
+    match wanted.mode:
+        case "idempotent":
+            return ctx.effect(wanted.name, call, idempotent=True, timeout=outside.TIMEOUT)
+        case "reconcile":
+            return ctx.effect(wanted.name, call, reconcile=outside.find, timeout=outside.TIMEOUT)
+        case "neither":
+            return ctx.effect(wanted.name, call, timeout=outside.TIMEOUT)
 
 
 def _ask_in_thread(ctx: SyncContext, question: Question) -> object:

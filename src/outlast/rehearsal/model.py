@@ -69,10 +69,11 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """A task's output: which claim made it, the owner's answer if it asked for one, and as much data as was wanted."""
+    """A task's output: which claim made it, the owner's answer if it asked for one, the id of its effect, and data."""
 
     label: str
     attempt: int
     fence: int
     answer: Any = None
+    effect: str | None = None
     data: str = ""

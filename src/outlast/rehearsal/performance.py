@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from outlast.domain.failures import Permanent, Retry
 from outlast.rehearsal import ledger
 from outlast.rehearsal.faults import die, exception_named
-from outlast.rehearsal.model import Part, Question, Report
+from outlast.rehearsal.model import Effect, Part, Question, Report
 from outlast.worker.context import Context, SyncContext
 
 SLICE = 0.05
@@ -44,12 +44,19 @@ class Stepping:
     no: int
 
 
-Doing: TypeAlias = Asking | Blocking | Working | Stepping
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """A call to the fake provider, through the effect ledger."""
+
+    effect: Effect
+
+
+Doing: TypeAlias = Asking | Blocking | Working | Stepping | Calling
 Performance: TypeAlias = Generator[Doing, Any, Report]
 
 
 def perform(part: Part, ctx: Context | SyncContext) -> Performance:
-    """The attempt. What is yielded is done by the driver of the colour; what an Asking is sent is the owner's answer."""
+    """The attempt. What is yielded is done by the driver of the colour; an Asking is sent the owner's answer, a Calling the effect's id."""
     note("start", ctx)
     answer = (yield Asking(part.ask)) if part.ask is not None else None
     if part.block_seconds:
@@ -60,6 +67,7 @@ def perform(part: Part, ctx: Context | SyncContext) -> Performance:
             yield Stepping(no)
     elif part.seconds:
         yield Working(part.seconds)
+    effect = (yield Calling(part.effect)) if part.effect is not None else None
     if ctx.fence <= part.crash_times:
         die()
     if part.raises is not None:
@@ -68,7 +76,7 @@ def perform(part: Part, ctx: Context | SyncContext) -> Performance:
         if part.fail.kind == "permanent":
             raise Permanent(part.fail.code, "This failure was asked for.")
         raise Retry(part.fail.code, "This failure was asked for.", after=part.fail.retry_after)
-    made = Report(label=part.label, attempt=ctx.attempt, fence=ctx.fence, answer=answer, data="x" * part.output_bytes)
+    made = Report(label=part.label, attempt=ctx.attempt, fence=ctx.fence, answer=answer, effect=effect, data="x" * part.output_bytes)
     note("end", ctx)
     return made
 

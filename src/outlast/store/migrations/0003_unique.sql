@@ -19,5 +19,3 @@ create table {outlast.audit} (
   reason {text} not null,
   primary key (id)
 ) {keyed:100};
-
-create index {index.audit_at} on {outlast.audit} (tenant, at);

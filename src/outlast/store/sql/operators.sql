@@ -12,7 +12,3 @@ order by a.no
 insert into {outlast.audit} (id, tenant, at, actor, action, subject, reason)
 values ({uuid:id}, :tenant, {now}, :actor, :action, :subject, :reason)
 on conflict do nothing
-
--- name: audit_of
--- What was done to one thing, the last first.
-select {ms:at}, actor, action, reason from {outlast.audit} where tenant = :tenant and subject = :subject order by at desc, id desc limit :limit

@@ -9,6 +9,8 @@ what the rows tell: the graph as admitted, counters and states, fences and attem
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import sqlite3
 from collections import defaultdict
@@ -117,6 +119,7 @@ class _Job:
     attempts: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
     steps: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
     questions: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    effects: list[Row] = field(default_factory=list)  # those whose intent is a claim of this job's
 
     def problems(self) -> Iterator[str]:
         where = f"job {self.row['id']} ({self.row['state']})"
@@ -135,6 +138,29 @@ class _Job:
         yield from self._cancelled()
         yield from self._usable()
         yield from self._version()
+        for effect in self.effects:
+            for said in self._of_effect(effect):
+                yield f"the effect {effect['name']!r} of {effect['label']!r} ({effect['state']}): {said}"
+
+    def _of_effect(self, effect: Row) -> Iterator[str]:
+        """G1 to G3, C2: its intent is a claim that was made, its end is all there or not at all, its key is derived."""
+        task = self.tasks.get(effect["no"])
+        if effect["state"] not in ("intended", "confirmed", "refused", "unknown"):
+            yield "G1: no such state"
+        if effect["effect_root"] != self.row["effect_root"]:
+            yield f"G1: of the root {effect['effect_root']}, where the job's is {self.row['effect_root']}"
+        if task is None or task["label"] != effect["label"]:
+            yield "G1: of no task of its job"
+        elif not 1 <= effect["fence"] <= self._fence(effect["no"], task):
+            yield f"C2: the intent of fence {effect['fence']}, which nobody had"
+        if (effect["settled_at"] is not None) != (effect["state"] in ("confirmed", "refused")):
+            yield f"G4: settled_at is {effect['settled_at']!r}"
+        if effect["outcome"] is not None and effect["state"] != "confirmed":  # a null outcome reads as None on PostgreSQL
+            yield "G4: an outcome"
+        parts = [str(effect[name]) for name in ("effect_root", "label", "name", "input_hash")]
+        key = hashlib.sha256(json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
+        if effect["provider_key"] != key:
+            yield f"G3: the key is {effect['provider_key']}"
 
     def _as_admitted(self) -> Iterator[str]:
         """A5: all of it exists, or nothing."""
@@ -384,6 +410,8 @@ class _Snapshot:
                     job.steps[row["no"]].append(row)
                 case "attention":
                     job.questions[row["no"]].append(row)
+                case "effect":
+                    job.effects.append(row)
                 case _:
                     pass
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from contract.backends import Backend, Row
 from outlast.domain.states import FINAL_JOBS, Counters, count, outcome_of, stored_job_state
 
-_OF_A_JOB = ("job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission")
+_OF_A_JOB = ("job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission", "effect")
 Key = tuple[str, str]
 
 

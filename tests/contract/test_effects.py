@@ -399,7 +399,17 @@ def test_t18_an_answer_settles_the_effect(h: Harness, answer: str, state: str, o
 
 @pytest.mark.parametrize(
     "answer",
-    ["null", "true", '"yes"', "[]", "{}", '{"happened":1}', '{"happened":null}', '{"happened":true,"more":1}', '{"happened":false,"outcome":1}'],
+    [
+        "null",
+        "true",
+        '"yes"',
+        "[]",
+        "{}",
+        '{"happened":1}',
+        '{"happened":null}',
+        '{"happened":true,"more":1}',
+        '{"happened":false,"outcome":1}',
+    ],
 )
 def test_t18_an_answer_of_another_shape_writes_nothing(h: Harness, answer: str) -> None:
     job, _ = in_question(h)

@@ -47,6 +47,7 @@ class Hook:
                 os.kill(os.getpid(), signal.SIGKILL)
             case "stop":
                 os.kill(os.getpid(), signal.SIGSTOP)
+                time.sleep(0.2)  # another thread may be the one that takes the signal; this one must not go on meanwhile
             case "fail":
                 raise StoreUnavailable("The store cannot be reached, says the test.")
             case _:

@@ -176,9 +176,7 @@ SCENES: dict[str, Scene] = {
         lambda r: not r.replayed,
     ),
     "admit unique existing": Scene(lambda h: _active(h, "existing"), lambda h, job: h.submit_unique(job), lambda r: r.replayed),
-    "admit unique reject": Scene(
-        lambda h: _active(h, "reject"), lambda h, job: h.submit_unique(job), lambda r: isinstance(r, ActiveTaken)
-    ),
+    "admit unique reject": Scene(lambda h: _active(h, "reject"), lambda h, job: h.submit_unique(job), lambda r: isinstance(r, ActiveTaken)),
     "admit unique replace": Scene(
         lambda h: _active(h, "replace"), lambda h, job: h.submit_unique(job), lambda r: isinstance(r, Admitted) and not r.replayed
     ),

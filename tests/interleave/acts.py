@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from interleave.explorer import Act
-from interleave.scenes import HANDLERS, JOB, LEASE_MS, OTHER, OWNER, OWNERS, QUEUE, RETENTION_MS, START, TENANT, WINDOW_MS, job, ref, task
+from interleave.scenes import (
+    CALL,
+    HANDLERS,
+    JOB,
+    LEASE_MS,
+    OTHER,
+    OWNER,
+    OWNERS,
+    QUEUE,
+    RETENTION_MS,
+    START,
+    TENANT,
+    WINDOW_MS,
+    job,
+    ref,
+    task,
+)
 from outlast.domain.model import UniquePolicy
+from outlast.domain.effects import EffectRef, Intent
 from outlast.domain.retry import RetryIn
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
-from outlast.store.programs import admission, claims, completion, control, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, steps, sweep
 
 START_MS = round(START.timestamp() * 1000)
 
@@ -77,6 +95,25 @@ def step(no: int, body: str = '"kept"') -> Act:
     return Act(f"step {no}", lambda: steps.store_step(ref(no), "s", body))
 
 
+def begin(no: int, fence: int = 1, *, job: str = JOB) -> Act:
+    return Act(f"begin {no}.{fence}{_of(job)}", lambda: effects.begin(replace(ref(no, fence), job_id=job), CALL))
+
+
+def retake(no: int, fence: int = 1, *, job: str = JOB) -> Act:
+    return Act(f"retake {no}.{fence}{_of(job)}", lambda: effects.retake(replace(ref(no, fence), job_id=job), CALL))
+
+
+def settle(no: int, to: Literal["confirmed", "refused", "unknown"], fence: int = 1, *, job: str = JOB, root: str = JOB) -> Act:
+    """What the claim of that fence reports about its own intent."""
+    effect = EffectRef(TENANT, root, f"t{no}", CALL.name, CALL.input_hash)
+    outcome = f'"of {fence}{_of(job)}"' if to == "confirmed" else None
+    return Act(f"settle {no}.{fence}{_of(job)} {to}", lambda: effects.settle(effect, Intent(job, no, fence), to, outcome))
+
+
+def _of(job: str) -> str:
+    return "" if job == JOB else " other"
+
+
 def stop(no: int) -> Act:
     return Act(f"stop {no}", lambda: control.stop(ref(no)))
 
@@ -93,14 +130,14 @@ def cancel(actor: str = OWNER) -> Act:
     )
 
 
-def act(no: int, action: str, by: str = "") -> Act:
+def act(no: int, action: str, by: str = "", *, fence: int = 1, answer: str = '"yes"') -> Act:
     def start() -> Operation[Control]:
         return control.act(
             OWNERS,
             JOB,
-            f"{no}.1",
+            f"{no}.{fence}",
             action=action,
-            answer='"yes"' if action == "answer" else None,
+            answer=answer if action == "answer" else None,
             request_hash=f"{action}{by}",
             actor=OWNER,
             retention_ms=RETENTION_MS,
@@ -139,9 +176,7 @@ def submit(policy: UniquePolicy, *, id: str = OTHER, key: str | None = None, uni
 
 def submit_many(*wanted: tuple[str, UniquePolicy], ids: Sequence[str], keys: Sequence[str | None]) -> Act:
     """Several unique keys in one submission, in that order."""
-    jobs = [
-        job(task(0), id=id, key=key, unique=unique, policy=policy) for (unique, policy), id, key in zip(wanted, ids, keys, strict=True)
-    ]
+    jobs = [job(task(0), id=id, key=key, unique=unique, policy=policy) for (unique, policy), id, key in zip(wanted, ids, keys, strict=True)]
     name = " ".join(f"{unique} {policy}" for unique, policy in wanted)
     return Act(f"submit many {name}", lambda: admission.admit_all(jobs), client=True)
 

@@ -23,6 +23,7 @@ def violations(state: State, before: State) -> list[str]:
     found += _outputs(state)
     found += _attention(state, jobs)
     found += _graph(state)
+    found += _effects(state, before)
     found += _monotone(state, before)
     found += [f"{table}: rows of no job" for table in ("task", "queue_entry", "job_input", "output", "step", "attempt", "attention", "edge")
               if {row["job_id"] for row in state[table]} - set(jobs)]  # fmt: skip
@@ -125,6 +126,36 @@ def _graph(state: State) -> list[str]:
         if task["state"] == "blocked" and (not left or task["deps_left"] != left):
             found.append(f"task {place[1]} is blocked with deps_left {task['deps_left']}, {left} parents are missing")
     return found
+
+
+def _effects(state: State, before: State) -> list[str]:
+    """Each effect is of a claim that was made, and its end stays; one that begins after a cancel would be of nobody's claim."""
+    found: list[str] = []
+    fences = _fences(state)
+    jobs = {job["id"]: job for job in state["job"]}
+    old = {_key(row): row for row in before["effect"]}
+    for row in state["effect"]:
+        where = f"effect {row['name']} ({row['state']})"
+        if row["fence"] > fences.get((row["job_id"], row["no"]), 0):
+            found.append(f"{where}: the intent of a fence that nobody had")
+        if row["effect_root"] != jobs[row["job_id"]]["effect_root"]:
+            found.append(f"{where}: not of its job's root")
+        if (row["settled_at"] is not None) != (row["state"] in ("confirmed", "refused")):
+            found.append(f"{where}: settled_at does not go with the state")
+        if row["outcome"] is not None and row["state"] != "confirmed":
+            found.append(f"{where}: an outcome")
+        was = old.get(_key(row))
+        if was is not None and was["state"] == "confirmed" and row != was:
+            found.append(f"{where}: it was confirmed, and changed")
+        if was is not None and was["provider_key"] != row["provider_key"]:
+            found.append(f"{where}: another key")
+    if {_key(row) for row in before["effect"]} - {_key(row) for row in state["effect"]}:
+        found.append("an effect is gone")
+    return found
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("tenant", "effect_root", "label", "name", "input_hash"))
 
 
 def _monotone(state: State, before: State) -> list[str]:

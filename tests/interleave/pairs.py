@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from interleave import acts
 from interleave.explorer import Act
-from interleave.scenes import JOB, OTHER
+from interleave.scenes import JOB, OTHER, ROOT
 from outlast.domain.model import UniquePolicy
 
 
@@ -134,6 +134,62 @@ AFTER_CANCEL = (
     *_between("cancelled_once", _STOPS, (acts.cancel(), acts.renew(0), acts.claim(10, "v"))),
 )
 
+# In the effects scene: 0 is held, 1 has its own intent, 2 met that of an earlier claim, 3 asks. In reruns two jobs are about one effect.
+_OF_LEDGER = (
+    acts.begin(0),
+    acts.begin(1),
+    acts.begin(2, 2),
+    acts.retake(2, 2),
+    acts.settle(1, "confirmed"),
+    acts.settle(1, "refused"),
+    acts.settle(1, "unknown"),
+    acts.settle(2, "confirmed"),
+    acts.settle(2, "refused"),
+    acts.settle(2, "unknown"),
+    acts.settle(2, "confirmed", 2),
+)
+_AROUND_IT = (
+    acts.renew(0, 1),
+    acts.finish(0),
+    acts.fail(0),
+    acts.give_up(0),
+    acts.ask(0),
+    acts.snooze(0),
+    acts.hand_back(0),
+    acts.step(0),
+    acts.retry_lost(0),
+    acts.retry_lost(1),
+    acts.give_up_lost(0),
+    acts.claim(10, "v"),
+    acts.cancel(),
+)
+_ASKED = (
+    acts.act(3, "retry", fence=2),
+    acts.act(3, "answer", " yes", fence=2, answer='{"happened":true,"outcome":"of the owner"}'),
+    acts.act(3, "answer", " no", fence=2, answer='{"happened":false}'),
+    acts.act(3, "dismiss", fence=2),
+    acts.cancel(),
+    acts.settle(3, "confirmed"),
+    acts.settle(3, "refused"),
+    acts.settle(3, "unknown"),
+)
+_SHARED = tuple(
+    act
+    for job in (JOB, OTHER)
+    for act in (
+        acts.begin(0, job=job),
+        acts.retake(0, job=job),
+        acts.settle(0, "confirmed", job=job, root=ROOT),
+        acts.settle(0, "refused", job=job, root=ROOT),
+    )
+)
+EFFECTS = (
+    *_among("effects", _OF_LEDGER),
+    *_between("effects", _OF_LEDGER, _AROUND_IT),
+    *_among("effects", _ASKED),
+    *_among("reruns", _SHARED),
+)
+
 # A job comes into being.
 _SAME = acts.admit()
 ADMISSION = (
@@ -170,9 +226,7 @@ UNIQUE = (
         _SUBMITS,
         (acts.claim(10, "v", 4), acts.finish(0), acts.renew(0), acts.step(0), acts.hand_back(0), acts.fail(0), acts.retry_lost(0)),
     ),
-    *_between(
-        "active", _SUBMITS, (acts.cancel(), acts.act(5, "retry"), acts.act(5, "skip"), acts.act(5, "dismiss"), acts.close_window(5))
-    ),
+    *_between("active", _SUBMITS, (acts.cancel(), acts.act(5, "retry"), acts.act(5, "skip"), acts.act(5, "dismiss"), acts.close_window(5))),
     *_between("active_last", _SUBMITS, _ENDS_OF_ACTIVE),
     *_between("active_asks", _SUBMITS, (acts.act(0, "retry"), acts.act(0, "answer"), acts.act(0, "dismiss"), acts.close_window(0))),
     *_between("active", (acts.submit("existing", key="k1"),), (acts.submit("replace", key="a"), acts.cancel())),
@@ -187,7 +241,6 @@ UNIQUE = (
             acts.submit_many(("v", "replace"), ("u", "existing"), ids=(THIRD[:-1] + "5", THIRD[:-1] + "6"), keys=("d", "c")),
             acts.submit("replace", id=THIRD[:-1] + "7", unique="v", replaces=OTHER),
             acts.cancel(),
-            acts.claim(10, "v", 0),
         ),
     ),
     *_between(

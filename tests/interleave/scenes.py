@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import psycopg
 
 from outlast.domain.access import Scope
+from outlast.domain.effects import EffectCall
 from outlast.domain.kinds import TaskSpec
-from outlast.domain.model import UniquePolicy
-from outlast.domain.work import ActiveKey, Admission, Asked, Failed, TaskRef
+from outlast.domain.model import TargetRef, UniquePolicy
+from outlast.domain.work import ActiveKey, Admission, Asked, Failed, Finished, TaskRef
 from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
 from outlast.store.program import Operation, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control
+from outlast.store.programs import admission, claims, completion, control, effects, targets
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -40,12 +41,14 @@ TENANT, OWNER, QUEUE = "acme", "ada", "q"
 OWNERS = Scope(TENANT, OWNER)
 JOB = "019a0000-0000-7000-8000-000000000001"
 OTHER = "019a0000-0000-7000-8000-000000000002"
+ROOT = "019a0000-0000-7000-8000-000000000009"
 HANDLERS = tuple(f"k@1:t{no}" for no in range(12))
 
 _WRITTEN = " ".join(
     (
         f'select (select count(*) from "{SCHEMA}".output), (select count(*) from "{SCHEMA}".step),',
-        f"(select count(*) from \"{SCHEMA}\".task where state = 'completed')",
+        f"(select count(*) from \"{SCHEMA}\".task where state = 'completed'),",
+        f"(select count(*) from \"{SCHEMA}\".effect where state = 'intended')",
     )
 )
 _TIMES = frozenset({"at", "until", "lease_until", "not_before"})
@@ -224,7 +227,44 @@ def _empty(_: Builder) -> None:
     """No job."""
 
 
+CALL = EffectCall("e", "x", 0)
+"""The one effect of each task in the scenes; its time-out is over at once."""
+
+
+def _effects(b: Builder) -> None:
+    """Held: task 0 without an effect, 1 with its own intent, 2 with that of an earlier claim. 3 asks about one of unknown outcome."""
+    b.run(admission.admit([job(task(0), task(1), task(2), task(3))]))
+    b.hold(0, 1, 2, 3)
+    for no in (1, 2, 3):
+        b.run(effects.begin(ref(no), CALL))
+    b.run(claims.hand_back([ref(2), ref(3)]))
+    b.hold(2, 3)
+    b.run(effects.begin(ref(3, 2), CALL))
+    asked = Asked(ref(3, 2), "w3", "effect_unknown", "Well?", ("retry", "answer"), effect=(CALL.name, CALL.input_hash))
+    b.run(completion.ask(asked, window_ms=WINDOW_MS, retention_ms=RETENTION_MS))
+
+
+def _reruns(b: Builder) -> None:
+    """Two jobs that repeat a third one: their tasks, both held, are about one effect."""
+    for id, key in ((JOB, "k1"), (OTHER, "k2")):
+        b.run(admission.admit([replace(job(task(0), id=id, key=key), effect_root=ROOT)]))
+    b.hold(0)
+    b.hold(0)
+
+
+def _target(b: Builder) -> None:
+    """A job with a target: two tasks that hold results for it, and a third whose result was parked."""
+    made = job(task(0), task(1), task(2), task(3, after=(0,)))
+    b.run(admission.admit([replace(made, target=TargetRef("d", "1"))]))
+    b.hold(0, 1, 2)
+    b.run(targets.park(Finished(ref(2), "w2", '"parked"'), RETENTION_MS))
+
+
 SCENES = {
+    "target": _target,
+
+    "effects": _effects,
+    "reruns": _reruns,
     "grand": _grand,
     "last": _last,
     "cancelled": _cancelled,

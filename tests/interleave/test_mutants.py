@@ -73,6 +73,21 @@ MUTANTS = (
         (Pair("grand", acts.step(0), acts.cancel()),),
     ),
     Mutant(
+        "an intent whose guard reads the entry without locking it",
+        replaced("effect_place", _LOCK, ""),
+        (Pair("effects", acts.begin(0), acts.cancel()),),
+    ),
+    Mutant(
+        "an intent that reads how the effect stands without locking it",
+        replaced("effect_of", _LOCK, ""),
+        (Pair("effects", acts.begin(2, 2), acts.settle(2, "refused")), Pair("effects", acts.retake(2, 2), acts.settle(2, "confirmed"))),
+    ),
+    Mutant(
+        "a report about whatever intent stands",
+        replaced("settle_effect", "or (job_id", "or true or (job_id"),
+        (Pair("effects", acts.retake(2, 2), acts.settle(2, "refused")),),
+    ),
+    Mutant(
         "a decision that does not lock the job",
         replaced("lock_job", _LOCK, ""),
         (Pair("grand", acts.act(5, "retry"), acts.act(5, "dismiss")),),

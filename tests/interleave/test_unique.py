@@ -8,7 +8,7 @@ import pytest
 
 from interleave.pairs import UNIQUE, Pair
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("pair", UNIQUE, ids=lambda pair: f"{pair.scene}: {pair.one.name} x {pair.other.name}")

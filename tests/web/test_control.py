@@ -94,6 +94,40 @@ async def test_an_answer_is_taken_once(site: Site) -> None:
     assert (await site.call("GET", f"/v1/jobs/{job['id']}/result")).json == "green"
 
 
+async def test_a_question_says_what_an_answer_looks_like_and_takes_no_other(site: Site) -> None:
+    job = await asking(site, "question")
+    answer, dismiss = job["attention"]["actions"]
+    assert "input" not in dismiss
+    shape = answer["input"]
+    assert (shape["type"], shape["properties"], shape["required"], shape["additionalProperties"]) == (
+        "object",
+        {"colour": {"type": "string"}},
+        ["colour"],
+        False,
+    )
+    for given, pointers in (
+        ({}, ["/input/colour"]),
+        ({"colour": 7}, ["/input/colour"]),
+        ({"colour": "red", "shade": "dark"}, ["/input/shade"]),
+        ("red", ["/input"]),
+        (None, ["/input"]),
+    ):
+        refused = await act(site, job["id"], job["attention"]["id"], "answer", input=given)
+        assert (refused.status, refused.code, refused.json["pointers"]) == (422, "invalid", pointers)
+        assert "red" not in refused.body.decode()
+    assert (await site.call("GET", f"/v1/jobs/{job['id']}")).json == job, "nothing was written"
+    assert (await act(site, job["id"], job["attention"]["id"], "answer", input={"colour": "red"})).status == 202
+    late = await act(site, job["id"], job["attention"]["id"], "answer", input={"colour": 7})
+    assert late.status == 422, "what does not fit is said before what became of the question"
+
+
+async def test_nobody_else_learns_what_an_answer_looks_like(site: Site) -> None:
+    job = await asking(site, "question")
+    for who, status in ((BOB, 404), (OPS, 403)):
+        refused = await act(site, job["id"], job["attention"]["id"], "answer", who, input={"colour": 7})
+        assert refused.status == status
+
+
 async def test_a_question_is_settled_by_one_of_two_at_once(site: Site) -> None:
     job = await asking(site, "print")
     question = job["attention"]["id"]

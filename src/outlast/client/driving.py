@@ -6,6 +6,7 @@ import time
 from typing import TypeVar
 
 from outlast.client.calls import Call
+from outlast.domain.errors import OutlastError
 from outlast.store.protocol import Store
 
 T = TypeVar("T")
@@ -21,8 +22,13 @@ async def adrive_call(call: Call[T], store: Store) -> T:
             if isinstance(wanted, int | float):
                 await sleep(wanted)
                 wanted = call.send(None)
+                continue
+            try:
+                given = await store.run(wanted)
+            except OutlastError as error:
+                wanted = call.throw(error)  # a call may know better what was refused
             else:
-                wanted = call.send(await store.run(wanted))
+                wanted = call.send(given)
     except StopIteration as stop:
         value: T = stop.value
         return value
@@ -36,8 +42,13 @@ def drive_call(call: Call[T], store: Store) -> T:
             if isinstance(wanted, int | float):
                 time.sleep(wanted)
                 wanted = call.send(None)
+                continue
+            try:
+                given = store.run_sync(wanted)
+            except OutlastError as error:
+                wanted = call.throw(error)
             else:
-                wanted = call.send(store.run_sync(wanted))
+                wanted = call.send(given)
     except StopIteration as stop:
         value: T = stop.value
         return value

@@ -59,8 +59,8 @@ def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
 def _each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | ActiveTaken]]:
     """Each job's outcome, unique keys included.
 
-    Locks are taken in one order: submissions by key, then new jobs by unique key, then those to be replaced by id, then new
-    jobs in their place. The last waits for nobody, for whoever wants the same unique key waits for the job that is replaced.
+    Locks are taken in one order: submissions by key, then new jobs by unique key, then the active ones by id, then new jobs in
+    the place of those that end. The last waits for nobody: whoever wants the same unique key waits for the job that had it.
     """
     rows = yield Statement("admit", columns(jobs))
     new = {str(row[0]) for row in rows}
@@ -76,53 +76,53 @@ def _each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | Activ
             results[place] = found
         else:
             waiting[place] = job.unique
-    replacing = {place: jobs[place] for place, unique in waiting.items() if unique.policy == "replace"}
-    results.update((yield from _replaced(replacing)))
-    for place, unique in waiting.items():
-        if place not in results:
-            results[place] = yield from _refused(jobs[place], unique)
+    results.update((yield from _beside(jobs, waiting)))
     return [results[place] for place in range(len(jobs))]
 
 
-def _replaced(jobs: Mapping[int, Admission]) -> Program[dict[int, Admitted | ActiveTaken]]:
-    """J6: the active jobs end, superseded, and the new ones stand in their place."""
+def _beside(jobs: Sequence[Admission], waiting: Mapping[int, ActiveKey]) -> Program[dict[int, Admitted | ActiveTaken]]:
+    """What becomes of those whose unique key an active job has: that one is given, or ends (J6), or stands in the way.
+
+    It is locked before it is given or ended, so that it is active when this commits, whoever would end it meanwhile.
+    """
     results: dict[int, Admitted | ActiveTaken] = {}
-    ending: dict[str, int] = {}
-    for place, job in jobs.items():
-        active, owner = yield from _active(job)
-        if owner == job.owner:
-            ending[active] = place
-        else:  # nobody cancels what is another's
-            results[place] = yield from _dropped(job, active)
-    for active in sorted(ending):
-        job = jobs[ending[active]]
+    actives: dict[int, str] = {}
+    for place, unique in waiting.items():
+        active, owner = yield from _active(jobs[place])
+        if unique.policy == "reject" or owner != jobs[place].owner:  # nobody is given what is another's, nor ends it
+            results[place] = yield from _dropped(jobs[place], active)
+        else:
+            actives[place] = active
+    for active in sorted(set(actives.values())):
+        job = jobs[next(place for place, found in actives.items() if found == active)]
         locked = yield Statement("lock_job", {"tenant": job.tenant, "job_id": active, "owner": job.owner})
         if not locked or locked[0][0] in FINAL_JOBS:  # it ended by itself meanwhile
             raise Repeat
-    for active, place in ending.items():
-        job, unique = jobs[place], jobs[place].unique
-        assert unique is not None
-        yield from end_job(job.tenant, active, outcome="superseded", actor=job.owner, retention_ms=unique.retention_ms)
+    replacing = {active: place for place, active in actives.items() if waiting[place].policy == "replace"}
+    for active, place in replacing.items():
+        job, keep = jobs[place], waiting[place].retention_ms
+        yield from end_job(job.tenant, active, outcome="superseded", actor=job.owner, retention_ms=keep)
         results[place] = Admitted(job.job_id, replayed=False, replaced=active)
-    if ending:
-        wanted = [replace(jobs[place], key=None) for place in ending.values()]  # their keys are theirs by now
-        rows = yield Statement("admit", columns(wanted))
-        if len(rows) != len(wanted):
+    if replacing:
+        wanted = [replace(jobs[place], key=None) for place in replacing.values()]  # their keys are theirs by now
+        if len((yield Statement("admit", columns(wanted)))) != len(wanted):
             raise Repeat
+    for place, active in actives.items():
+        if place not in results:
+            given = jobs[replacing[active]].job_id if active in replacing else active
+            results[place] = yield from _given(jobs[place], given)
     return results
 
 
-def _refused(job: Admission, unique: ActiveKey) -> Program[Admitted | ActiveTaken]:
-    """The active job itself, where the policy is to give it and it is the owner's own; else the key is free again."""
-    active, owner = yield from _active(job)
-    if unique.policy == "existing" and owner == job.owner:
-        if job.key is not None:
-            yield Statement("point_submission", {"tenant": job.tenant, "owner": job.owner, "key": job.key, "job_id": active})
-        return Admitted(active, replayed=True)
-    return (yield from _dropped(job, active))
+def _given(job: Admission, active: str) -> Program[Admitted]:
+    """The key that was just taken stands for the active job."""
+    if job.key is not None:
+        yield Statement("point_submission", {"tenant": job.tenant, "owner": job.owner, "key": job.key, "job_id": active})
+    return Admitted(active, replayed=True)
 
 
 def _dropped(job: Admission, active: str) -> Program[ActiveTaken]:
+    """The key that was just taken is free again."""
     if job.key is not None:
         yield Statement("drop_submission", {"tenant": job.tenant, "owner": job.owner, "key": job.key, "job_id": job.job_id})
     return ActiveTaken(active)

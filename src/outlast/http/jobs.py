@@ -53,9 +53,11 @@ async def submit(call: Call) -> Response:
             app, sent.kind, sent.schema_version, sent.input, owner=call.principal, key=key, not_before=sent.not_before
         )
     except NotRegistered as error:
-        raise Problem(
-            "not_registered", error.message, pointers=("/schema_version" if sent.kind in app.registry.kinds else "/kind",)
-        ) from error
+        known = app.registry.kinds.get(sent.kind)
+        if known is None:
+            raise Problem("not_registered", "There is no kind of that name here.", pointers=("/kind",)) from error
+        said = f"This kind has version {known.version} here, and no other."
+        raise Problem("not_registered", said, pointers=("/schema_version",)) from error
     except Invalid as error:
         raise _of_input(error) from error
     return await admitted(call, await call.desk.submit(prepared))

@@ -296,7 +296,7 @@ def test_what_is_not_there_or_not_yours_is_gone(server: Host, person: People) ->
     page = ann.open(server.page(body, LOG))
     for place in range(4):
         expect(shown(page).nth(place)).to_have_text("This job is gone, or it is not yours to see.")
-    assert events(page) == []
+    assert events(page) == [["error", "not_found"], ["error", "not_found"]]  # an address that is none is the host's own mistake
 
 
 def test_another_address_is_another_job(server: Host, person: People) -> None:

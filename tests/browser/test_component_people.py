@@ -10,10 +10,9 @@ from playwright.sync_api import Page, expect
 from browser.conftest import People, until
 from browser.host import MOUNT, Host
 from browser.test_component import LOG, events, job, order, shown
+from browser.test_component_following import SPY
 
 LIST = f'<outlast-jobs href="{MOUNT}/v1/jobs"></outlast-jobs>'
-SPY = f"""window.heard = []; const spy = new BroadcastChannel(`outlast ${{location.origin}}{MOUNT}`);
-    spy.onmessage = ({{ data }}) => heard.push(data);"""
 
 
 def everything(page: Page) -> str:

@@ -794,7 +794,7 @@ class Mount {
 const everywhere = (act) => () => mounts.forEach(act);
 const leave = everywhere((mount) => mount.leave());
 const comeBack = everywhere((mount) => {
-  mount.look();
+  mount.look(true);
   if (!mount.patient) mount.pause.end();
 });
 const stayAway = everywhere((mount) => {
@@ -893,8 +893,7 @@ class OutlastElement extends HTMLElement {
   static observedAttributes = ["href", "limit", "page-href", "no-cancel", "no-actions"];
   root = this.attachShadow({ mode: "open" });
   quiet = false; // a row: its list speaks of what concerns them all
-  out = false;
-  away = false;
+  state = ""; // what was reported last
   /** @type {JobRecord | JobList | null} */ subject = null;
   /** @type {Credentials | undefined} */ given = undefined;
   end = () => {};
@@ -968,12 +967,12 @@ class OutlastElement extends HTMLElement {
 
   /** The events of what concerns the whole element. @param {Seen | undefined} seen */
   report(seen) {
-    const { out, away } = this;
-    this.out = seen?.status === "signed-out";
-    this.away = seen?.away ?? false;
-    if (this.quiet) return;
-    if (this.out && !out) this.fire("signed-out", null);
-    if (this.away && !away) this.fire("error", { status: 0, code: "unreachable", message: say("unreached") });
+    const state = seen?.status !== "shown" && seen?.status !== "loading" ? (seen?.status ?? "") : seen.away ? "away" : "";
+    const news = state !== this.state && !this.quiet;
+    this.state = state;
+    if (news && state === "signed-out") this.fire("signed-out", null);
+    if (news && state === "gone") this.fire("error", { status: 404, code: "not_found", message: say("gone") });
+    if (news && state === "away") this.fire("error", { status: 0, code: "unreachable", message: say("unreached") });
   }
 
   /** What stands where a job or a list would. @param {Seen | undefined} seen */
@@ -1131,9 +1130,9 @@ export class OutlastJob extends OutlastElement {
     return made;
   }
 
+  /** The address of the job's page, if the host says one. */
   get page() {
-    const page = this.getAttribute("page-href")?.replace("{id}", this.record?.job?.id ?? "") ?? "";
-    return /^\s*[a-z][a-z0-9+.-]*:/i.test(page) && !/^https?:/i.test(page) ? "" : page;
+    return this.getAttribute("page-href")?.replace("{id}", this.record?.id ?? "") ?? "";
   }
 
   reset() {
@@ -1143,7 +1142,7 @@ export class OutlastJob extends OutlastElement {
   }
 
   update() {
-    const seen = this.subject?.seen();
+    const seen = this.record?.seen();
     this.report(seen);
     const focused = /** @type {HTMLElement | null} */ (this.root.activeElement);
     this.#render(seen);
@@ -1262,7 +1261,7 @@ export class OutlastJobs extends OutlastElement {
   }
 
   update() {
-    const seen = this.subject?.seen();
+    const seen = this.list?.seen();
     this.report(seen);
     const jobs = seen?.jobs ?? [];
     write(this.#instead, this.instead(seen) || (jobs.length ? "" : say("empty")));

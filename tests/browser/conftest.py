@@ -75,11 +75,10 @@ def _host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 
 @pytest.fixture
-def server(_host: Host) -> Host:
-    """The host application with Outlast mounted at MOUNT, and a worker; one for the whole run, without the faults of other tests."""
-    _host.faults.clear()
-    _host.requests.clear()
-    return _host
+def server(_host: Host) -> Iterator[Host]:
+    """The host application with Outlast mounted at MOUNT, and a worker; one for the whole run, without what other tests left there."""
+    yield _host
+    _host.clear()
 
 
 @dataclass

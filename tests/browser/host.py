@@ -53,8 +53,9 @@ class Seen:
 
     @property
     def who(self) -> str:
-        """What the development cookie says, such as dev:acme:ann."""
-        found = re.search(rf"{COOKIE}=([^;]*)", self.headers.get("cookie", ""))
+        """Who the request says it is from, such as acme:ann; empty for nobody."""
+        said = self.headers.get("authorization", self.headers.get("cookie", ""))
+        found = re.search(rf"(?:{COOKIE}=|Bearer )dev:([^;]*)", said)
         return found[1] if found else ""
 
 
@@ -130,7 +131,7 @@ class Host:
             one
             for one in self.requests
             if one.method == method
-            and one.who.startswith(f"dev:{who}")
+            and who in ("", one.who)
             and re.fullmatch(path, one.path.removeprefix(MOUNT) + (f"?{one.query}" if one.query else ""))
         ]
 
@@ -144,6 +145,14 @@ class Host:
         finally:
             made.over = True
             self.faults.remove(made)
+
+    def clear(self) -> None:
+        """Lets every job go on to its end, and forgets faults and requests."""
+        for gate in self._gates.values():
+            gates.open(gate)
+        self._gates.clear()
+        self.faults.clear()
+        self.requests.clear()
 
     def break_streams(self) -> None:
         """Breaks the connections of all streams and waits that are open."""
@@ -202,7 +211,7 @@ class Host:
 
     def stop(self) -> None:
         """Ends streams, requests, the worker and the server."""
-        gates.open("*")
+        self.clear()
         if self._server is not None:
             self._server.should_exit = True
         self._thread.join(30)
@@ -225,7 +234,7 @@ class Host:
         config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off", timeout_graceful_shutdown=5)
         self._server = uvicorn.Server(config)
         store = open_store(self.jobs.url, worker=True)
-        worker = Worker(store, self.jobs.registry, self.jobs.settings, Options(lease=30, grace=1))
+        worker = Worker(store, self.jobs.registry, self.jobs.settings, Options(queues={"default": 32}, lease=30, grace=1))
         ready = asyncio.Event()
         working = asyncio.create_task(worker.run(on_ready=lambda _id: ready.set()))
         serving = asyncio.create_task(self._server.serve(sockets=[sock]))
@@ -281,6 +290,7 @@ class _Between:
                 await Response(fault.body, fault.status, fault.headers, media_type="application/json")(scope, reading, sending)
             elif fault.kind == "silent":
                 await _silent(fault, receive)
+                await _break(send)
             elif fault.kind == "buffered":
                 await self._buffered(fault, scope, reading, sending)
             else:
@@ -316,8 +326,13 @@ class _Between:
             pass
 
         await self._app(scope, receive, drop)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1000")]})
-        # It ends here, without its body: the server breaks the connection.
+        await _break(send)
+
+
+async def _break(send: Send) -> None:
+    """An answer that ends without its body: the server breaks the connection."""
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
 async def _silent(fault: Fault, receive: Receive) -> None:

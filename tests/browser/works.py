@@ -27,7 +27,7 @@ class Choice(Struct, kw_only=True):
 
 
 class Gates:
-    """Doors that tasks wait at, named GATE:TASK; GATE:* opens all of a gate, and *:* all there are."""
+    """Doors that tasks wait at, named GATE:TASK; GATE:* opens all of a gate. The gate "open" has no door."""
 
     def __init__(self) -> None:
         self._open: defaultdict[str, threading.Event] = defaultdict(threading.Event)
@@ -39,7 +39,7 @@ class Gates:
 
     def is_open(self, gate: str, task: str) -> bool:
         """Whether a task may go on."""
-        return any(self._open[name].is_set() for name in (f"{gate}:{task}", f"{gate}:*", "*:*"))
+        return gate == "open" or self._open[f"{gate}:{task}"].is_set() or self._open[f"{gate}:*"].is_set()
 
     async def wait(self, gate: str, task: str) -> None:
         """Returns when the task may go on."""

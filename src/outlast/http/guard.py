@@ -131,6 +131,9 @@ def _check_head(scope: Scope, headers: Headers) -> None:
     for name in _ONCE:
         if len(headers.getlist(name)) > 1:
             raise Problem("bad_request", f"The header {name} stands there more than once; send it once.")
+    if "content-length" in headers and "transfer-encoding" in headers:
+        # Another reader in front may have taken the other one: what follows on this connection is in doubt (RFC 9112, 6.3).
+        raise Problem("bad_request", "Send a Content-Length or a Transfer-Encoding, not both.", headers={"Connection": "close"})
     if _HOST.fullmatch(headers.get("host", "")) is None:
         raise Problem("bad_request", "The Host header names no host.")
 

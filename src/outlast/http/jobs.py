@@ -61,9 +61,11 @@ async def submit(call: Call) -> Response:
             unique=None if sent.unique is None else _unique(sent.unique),
         )
     except NotRegistered as error:
-        raise Problem(
-            "not_registered", error.message, pointers=("/schema_version" if sent.kind in app.registry.kinds else "/kind",)
-        ) from error
+        known = app.registry.kinds.get(sent.kind)
+        if known is None:
+            raise Problem("not_registered", "There is no kind of that name here.", pointers=("/kind",)) from error
+        said = f"This kind has version {known.version} here, and no other."
+        raise Problem("not_registered", said, pointers=("/schema_version",)) from error
     except Invalid as error:
         raise of_input(error) from error
     return await admitted(call, await call.desk.submit(prepared))

@@ -10,19 +10,22 @@ from starlette.responses import Response
 
 from outlast.http.call import Call
 from outlast.http.problems import CATALOGUE, ProblemDocument
-from outlast.http.table import Access, Answer, Route
+from outlast.http.table import EVENT_STREAM, Access, Answer, Route
 
 __all__ = ["Call", "Response", "document", "served"]
 
 _REF: Final = "#/components/schemas/{name}"
 _EVERYWHERE: Final = ("bad_request", "target_too_long", "headers_too_large", "internal")
-_SIGNED_IN: Final = ("unauthenticated", "store_unavailable", "not_migrated")
+_SIGNED_IN: Final = ("unauthenticated", "store_unavailable", "not_migrated", "contended")
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ETag": {"description": "The tag of what is shown.", "schema": {"type": "string"}},
     "Retry-After": {"description": "Seconds after which to ask again.", "schema": {"type": "integer", "minimum": 0}},
+    "WWW-Authenticate": {"description": "How to sign in.", "schema": {"type": "string"}},
     "Location": {"description": "Where the job is shown.", "schema": {"type": "string"}},
     "Idempotency-Replayed": {"description": "This key had come before.", "schema": {"const": "true"}},
 }
+_ALWAYS: Final[Mapping[int, str]] = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
+"""The header that every problem of this status has."""
 _PATH: Final[Mapping[str, Mapping[str, Any]]] = {
     "id": {"type": "string", "format": "uuid"},
     "no": {"type": "integer", "minimum": 0, "maximum": 999_999},
@@ -90,7 +93,7 @@ def _operation(route: Route, refs: Mapping[type, Any]) -> dict[str, Any]:
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": refs[route.body]}}}
     for status, codes in _problems(route).items():
-        operation["responses"].setdefault(str(status), _problem(codes, refs[ProblemDocument]))
+        operation["responses"].setdefault(str(status), _problem(status, codes, refs[ProblemDocument]))
     return operation
 
 
@@ -103,9 +106,16 @@ def _answer(answer: Answer, refs: Mapping[type, Any]) -> dict[str, Any]:
     if answer.headers:
         said["headers"] = {name: _HEADERS[name] for name in answer.headers}
     if not answer.empty:
-        plain: dict[str, Any] = {"type": "string"} if answer.media_type.startswith("text/") else {}
-        said["content"] = {answer.media_type: {"schema": plain if answer.body is None else refs[answer.body]}}
+        schema: Mapping[str, Any] = {} if answer.body is None else refs[answer.body]
+        said["content"] = {answer.media_type: {"schema": _event(schema) if answer.media_type == EVENT_STREAM else schema}}
     return said
+
+
+def _event(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Of each event in a stream; its data is the job as JSON on one line."""
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": job}
+    properties = {"event": {"const": "job"}, "id": {"type": "string", "pattern": "^[0-9]+[.][a-z_]+$"}, "data": data}
+    return {"type": "object", "description": "One event of the stream.", "required": ["event", "id", "data"], "properties": properties}
 
 
 def _problems(route: Route) -> dict[int, list[str]]:
@@ -121,6 +131,10 @@ def _problems(route: Route) -> dict[int, list[str]]:
     return found
 
 
-def _problem(codes: list[str], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _problem(status: int, codes: list[str], schema: Mapping[str, Any]) -> dict[str, Any]:
     described = "; ".join(f"`{code}`: {CATALOGUE[code].title.lower()}" for code in codes)
-    return {"description": described, "content": {"application/problem+json": {"schema": schema}}}
+    said: dict[str, Any] = {"description": described, "content": {"application/problem+json": {"schema": schema}}}
+    header = _ALWAYS.get(status)
+    if header is not None:
+        said["headers"] = {header: {**_HEADERS[header], "required": True}}
+    return said

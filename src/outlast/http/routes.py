@@ -23,8 +23,9 @@ _LAST_EVENT = Parameter("Last-Event-ID", "header", {"type": "string", "maxLength
 _JOB_HEADERS = ("ETag", "Retry-After")
 _JOB = Answer("The job as it stands.", wire.Job, headers=_JOB_HEADERS)
 _UNCHANGED = Answer("Nothing changed.", empty=True, headers=("ETag",))
-_STREAM = Answer("Events named `job`: the id is the job's tag, the data the job.", media_type=EVENT_STREAM)
+_STREAM = Answer("Events named `job`: the id is the job's tag, the data the job.", wire.Job, media_type=EVENT_STREAM)
 _STATES = ("active", "queued", "running", "retrying", "needs_attention", "completed", "cancelled")
+_KIND = "^[^\\u0000-,/:-@\\[-^`{-\\u007f]{1,100}$"  # the letters of all scripts, said without what not every dialect of patterns knows
 _QUERY = ("invalid_query",)
 _ONE = ("not_found",)
 
@@ -72,7 +73,7 @@ API: Final = (
         _QUERY,
         parameters=(
             Parameter("state", "query", {"type": "string", "enum": list(_STATES)}, "A state as shown, or `active`: not final."),
-            Parameter("kind", "query", {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$"}, "The name of a kind."),
+            Parameter("kind", "query", {"type": "string", "pattern": _KIND}, "The name of a kind: letters, digits and `_`, `.`, `-`."),
             Parameter("target", "query", {"type": "string", "minLength": 1, "maxLength": 500}, "The reference of a target."),
             Parameter("limit", "query", {"type": "integer", "minimum": 1, "maximum": 200}, "Jobs on a page; 50 if not given."),
             Parameter("cursor", "query", {"type": "string", "minLength": 1}, "The member `next` of the page before, with the same filter."),
@@ -88,7 +89,9 @@ API: Final = (
         {200: _JOB, 304: _UNCHANGED},
         (*_ONE, *_QUERY, "too_many_waits"),
         parameters=(
-            Parameter("wait", "query", {"type": "integer", "minimum": 0, "maximum": 60}, "Seconds to wait for a change, 25 at most."),
+            Parameter(
+                "wait", "query", {"type": "integer", "minimum": 0, "maximum": 999_999_999}, "Seconds to wait for a change, 25 at most."
+            ),
             _IF_NONE_MATCH,
         ),
     ),
@@ -165,7 +168,7 @@ API: Final = (
         Access.CONTROL,
         "Stop a job; a repeat succeeds",
         {200: Answer("Cancelled; `stopping` while a worker winds down.", wire.Job, headers=_JOB_HEADERS)},
-        ("bad_request", *_ONE, *_QUERY, "already_completed", "precondition_required", "stale_version"),
+        ("bad_request", *_ONE, *_QUERY, "already_completed", "conflict", "precondition_required", "stale_version"),
         parameters=(_IF_MATCH,),
     ),
     Route(
@@ -186,6 +189,7 @@ API: Final = (
             *_ONE,
             "request_timeout",
             "attention_superseded",
+            "conflict",
             "too_large",
             "unsupported_media_type",
             "invalid",
@@ -242,7 +246,18 @@ API: Final = (
             ),
             200: Answer("The job that this key made before, final by now.", wire.Job, headers=("Location", "Idempotency-Replayed", "ETag")),
         },
-        ("invalid_key", *_QUERY, "forbidden", *_ONE, "not_final", "still_admitting", "key_reused", "not_registered", "outcome_unknown"),
+        (
+            "invalid_key",
+            *_QUERY,
+            "forbidden",
+            *_ONE,
+            "not_final",
+            "conflict",
+            "still_admitting",
+            "key_reused",
+            "not_registered",
+            "outcome_unknown",
+        ),
         parameters=(_KEY,),
     ),
     Route(

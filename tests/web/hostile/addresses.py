@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from outlast.http.routes import ROUTES
-from web.hostile.requests import MARKER, Hostile, get, post
+from web.hostile.request import MARKER, Hostile, get, post
 
 NOWHERE: Final = (
     "//v1/jobs",
@@ -150,7 +150,19 @@ NO_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "limit": ("0", "-1", "201", "1000000000", "9999999999", "x", "1.5", "1e2", "+5", "%205", "0x10", "NaN", "%D9%A3", "true", MARKER, "5;"),
     "state": ("ACTIVE", "open", "active,queued", "blocked", "failed", "null", "%27or%201=1--", "%25", "*", MARKER),
     "kind": ("x" * 101, "a%20b", "a/b", "%27or%201=1--", "%25", "*", "a%0ab", "%3Cscript%3E", "a@1"),
-    "cursor": ("x", "AAAA", "====", "%27or%201=1--", "x" * 3_000, "%E2%82%AC", "null", MARKER, "{queued}", "eyJhIjoxfQ", "{cursor}x{cursor}"),
+    "cursor": (
+        "x",
+        "AAAA",
+        "====",
+        "%27or%201=1--",
+        "x" * 3_000,
+        "%E2%82%AC",
+        "null",
+        MARKER,
+        "{queued}",
+        "eyJhIjoxfQ",
+        "{cursor}x{cursor}",
+    ),
     "wait": ("-1", "x", "1.5", "1e2", "+5", "NaN", "Infinity", "%D9%A3", "9" * 10, "9" * 400, "true", MARKER),
 }
 
@@ -205,7 +217,18 @@ def _queries() -> Iterator[Hostile]:
         yield get(f"{name} twice", f"{target}?{name}=1&{name}=1", 400, "invalid_query")
         yield get(f"{name} in capitals", f"{target}?{name.upper()}=1", 400, "invalid_query")
         yield get(f"{name} as a list", f"{target}?{name}[]=1", 400, "invalid_query")
-    for query in ("tenant=globex", "owner=bob", "sort=id", "order_by=owner", "fields=input", "offset=1", "page=2", "filter=.*", "q=%25", "format=xml"):
+    for query in (
+        "tenant=globex",
+        "owner=bob",
+        "sort=id",
+        "order_by=owner",
+        "fields=input",
+        "offset=1",
+        "page=2",
+        "filter=.*",
+        "q=%25",
+        "format=xml",
+    ):
         yield get(f"a query of {query}", f"/v1/jobs?{query}", 400, "invalid_query")
         yield get(f"a query of {query} on a job", f"/v1/jobs/{{queued}}?{query}", 400, "invalid_query")
     for rest in ("/tasks", "/result", "/recovery", "/result/0"):
@@ -222,5 +245,3 @@ def _queries() -> Iterator[Hostile]:
     yield get("leading zeros", "/v1/jobs?limit=000000005", 200)
     for target in ("/v1/jobs?", "/v1/jobs?&", "/v1/jobs?&&"):
         yield get(f"nothing asked: {target}", target, 200)
-
-

@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Iterator
 from typing import Final
 
-from web.hostile.requests import GOOD, MARKER, Hostile, get, post, submit
+from web.hostile.request import GOOD, MARKER, Hostile, get, post, submit
 
 _TAB, _BLANK = "a\tb", "a b"
 NO_KEYS: Final[dict[str, str | bytes]] = {
@@ -203,7 +203,9 @@ def table() -> Iterator[Hostile]:
     yield submit("gzip that nobody speaks of", gzip.compress(bytes(2**20)), 400, "malformed_json")
     for why, headers in SITES.items():
         yield submit(f"from elsewhere: {why}", GOOD, 403, "cross_site", headers=headers)
-        yield post(f"a cancel from elsewhere: {why}", "/v1/jobs/{queued}/cancel", b"", 403, "cross_site", headers=[*headers, ("If-Match", "*")])
+        yield post(
+            f"a cancel from elsewhere: {why}", "/v1/jobs/{queued}/cancel", b"", 403, "cross_site", headers=[*headers, ("If-Match", "*")]
+        )
     yield get("a link from elsewhere", "/v1/jobs", 200, headers=SITES["a navigation"])
     yield submit("from here", GOOD, 202, headers=[("Origin", "http://testserver"), ("Sec-Fetch-Site", "same-origin")])
     for why, value in NOBODY.items():
@@ -229,9 +231,7 @@ def _preconditions() -> Iterator[Hostile]:
         yield get(f"no tag of tasks: {why}", "/v1/jobs/{completed}/tasks", 400, "bad_request", headers=[("If-None-Match", value)])
     for why, value in OTHER_VERSIONS.items():
         yield post(f"stale: {why}", cancel, b"", 412, "stale_version", headers=[("If-Match", value)])
-        yield get(
-            f"to compare: {why}", "/v1/jobs/{queued}", 304 if why == "a weak tag" else 200, headers=[("If-None-Match", value)]
-        )
+        yield get(f"to compare: {why}", "/v1/jobs/{queued}", 304 if why == "a weak tag" else 200, headers=[("If-None-Match", value)])
     for name in ("If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range"):
         yield get(f"{name} means nothing here", "/v1/jobs/{queued}", 200, headers=[(name, MARKER)])
     for value in ("", "0", "-1", "99.completed", MARKER, "1.queued\u00e9", "x" * 100, "' or 1=1--", "1.queued, 2.completed"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from web.hostile.requests import MARKER, Hostile, good, note, post, submit
+from web.hostile.request import MARKER, VERSION, Hostile, good, note, post, submit
 
 ASSIGNED: Final[dict[str, Any]] = {
     "tenant": "globex",
@@ -109,7 +109,7 @@ WRONG: Final[dict[str, tuple[Any, ...]]] = {
         "P1D",
         "now() + interval '1 day'",
         "2030-01-01T00:00:00Z; drop table outlast_job",
-        "٢٠٣٠-٠١-٠١T00:00:00Z",
+        "\u0662\u0660\u0663\u0660-01-01T00:00:00Z",
         MARKER,
     ),
     "input": (None, True, 0, 1.5, "text", [], ["text"], {}, [[]], [{"text": "x"}]),
@@ -177,8 +177,8 @@ NO_KINDS: Final = (
     "Note",
     "NOTE",
     "note ",
-    "ｎｏｔｅ",
-    "nоte",
+    "\uff4e\uff4f\uff54\uff45",
+    "n\u043ete",
     "../note",
     "note/../print",
     "note%00",
@@ -194,8 +194,19 @@ NO_KINDS: Final = (
 )
 
 
+_CALLED: Final[tuple[Any, ...]] = (None, True, 1, [], {}, "", "cancel", "ANSWER", "takeover", "attach", MARKER, "' or 1=1--", ["retry"])
+_QUESTIONS: Final[tuple[Any, ...]] = (None, True, 1, [], {}, "", " ", "x" * 201, "0.1\n", "\u202e0.1")
+_ANSWERS: Final[tuple[Any, ...]] = (None, 1, "red", [], {}, {"colour": 1}, {"colour": "red", "more": 1}, {"color": "red"})
+
+
 def table() -> Iterator[Hostile]:
     """All of them."""
+    yield from _refused()
+    yield from _taken()
+    yield from _actions()
+
+
+def _refused() -> Iterator[Hostile]:
     for name, value in ASSIGNED.items():
         yield submit(f"a member {name!r}", good(**{name: value}), 422, "invalid")
     for name in ("tenant", "owner", "id", "__class__", "", "Text", "a/b~c", "x" * 1_000, "\u202e"):
@@ -209,16 +220,18 @@ def table() -> Iterator[Hostile]:
     for name in ("kind", "input"):
         yield submit(f"no {name}", {n: v for n, v in good().items() if n != name}, 422, "invalid")
     yield submit("no text in the input", good(input={"seconds": 1}), 422, "invalid")
-    yield submit("a version that is not registered", good(schema_version=1_234_567), 422, "not_registered")
+    yield submit("a version that is not registered", good(schema_version=VERSION), 422, "not_registered")
     yield submit("the largest version", good(schema_version=2**31 - 1), 422, "not_registered")
     yield submit("a kind for some roles only", good(kind="secret"), 403, "forbidden")
     for kind in NO_KINDS:
         yield submit(f"a kind {kind[:30]!r}", good(kind=kind), 422, "not_registered")
+
+
+def _taken() -> Iterator[Hostile]:
     for moment in ODD_TIMES:
         yield submit(f"not before {moment}", good(not_before=moment), 202)
     for text in TEXTS:
         yield submit(f"a text {text[:20]!r}", note(text=text), 202)
-    yield from _actions()
 
 
 def _actions() -> Iterator[Hostile]:
@@ -231,16 +244,17 @@ def _actions() -> Iterator[Hostile]:
     yield act("none", {}, 422, "invalid")
     for name in ("tenant", "owner", "job_id", "version", "state", "actor", "no", "target_version", "Action"):
         yield act(f"a member {name}", {**answer, name: MARKER}, 422, "invalid")
-    for value in (None, True, 1, [], {}, "", "cancel", "ANSWER", "takeover", "attach", "delete", MARKER, "' or 1=1--", ["retry"]):
+    for value in _CALLED:
         yield act(f"called {value!r}", {**answer, "action": value}, 422, "invalid")
-    for value in (None, True, 1, [], {}, "", " ", "x" * 201, "0.1\n", "\u202e0.1"):
+    for value in _QUESTIONS:
         yield act(f"on question {str(value)[:20]!r}", {**answer, "attention_id": value}, 422, "invalid")
     for value in ("0.99", "9.1", "-1", "0", "0.1.1", "%", "' or 1=1--", MARKER, "00.1", "0.01", "9223372036854775808.1", "x" * 200):
         yield act(f"on no question {value[:20]!r}", {**answer, "attention_id": value}, 409, "attention_superseded")
     for offered in ("retry", "skip"):
         yield act(f"not offered: {offered}", {"attention_id": "0.1", "action": offered}, 422, "not_offered")
-    for value in (None, 1, "red", [], {}, {"colour": 1}, {"colour": None}, {"colour": "red", "more": 1}, {"color": "red"}):
-        yield act(f"with the answer {value!r}", {"attention_id": "0.1", "action": "answer", "input": value}, (202, 422), "invalid")
+    for value in _ANSWERS:
+        # Of what type an answer is to be is known to the handler that asked; it asks again.
+        yield act(f"with the answer {value!r}", {"attention_id": "0.1", "action": "answer", "input": value}, 202)
     yield act("dismiss with an input", {"attention_id": "0.1", "action": "dismiss", "input": {"a": MARKER}}, 422, "invalid")
     yield post("an action on a job without questions", "/v1/jobs/{completed}/actions", {"attention_id": "0.1", "action": "dismiss"}, 409)
     yield post("an action without a body", target, b"", 400, "malformed_json")

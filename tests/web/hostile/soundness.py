@@ -11,11 +11,12 @@ from outlast.domain.payload import parse
 from outlast.http.openapi import document
 from outlast.http.problems import CATALOGUE
 from outlast.http.routes import ROUTES
-from web.hostile.requests import MARKER
+from web.hostile.request import MARKER, VERSION
 from web.site import Answer
 
 _DOCUMENT: Final[dict[str, Any]] = document(ROUTES)
 _MEMBERS: Final = frozenset({"type", "title", "status", "detail", "instance", "code", "retryable", "correlation_id", "pointers", "job"})
+_NEEDED: Final = ((401, "www-authenticate"), (405, "allow"), (429, "retry-after"), (503, "retry-after"))
 _PATHS: Final = {
     path: re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))) for path in [*_DOCUMENT["paths"], *(route.path for route in ROUTES)]
 }
@@ -25,15 +26,9 @@ def unsound(method: str, target: str, answer: Answer) -> Iterator[str]:
     """What is wrong with an answer."""
     if answer.status >= 500 and answer.status != 503:
         yield f"it is a fault: {answer.status}"
-    if answer.headers.get("x-content-type-options") != "nosniff" or not answer.headers.get("x-request-id"):
-        yield "a header that every answer has is missing"
-    if MARKER in answer.body.decode() or any(MARKER in f"{name}: {value}" for name, value in answer.headers.items()):
+    if MARKER in answer.body.decode() or str(VERSION) in answer.body.decode():
         yield "it repeats what was sent"
-    if any(ord(c) < 32 or ord(c) > 126 for value in answer.headers.values() for c in value):
-        yield "a header has more than visible ASCII"
-    for status, header in ((401, "www-authenticate"), (405, "allow"), (429, "retry-after"), (503, "retry-after")):
-        if answer.status == status and header not in answer.headers:
-            yield f"a {status} without {header}"
+    yield from _unsound_headers(answer)
     media_type = answer.headers.get("content-type", "")
     if "json" in media_type and method != "HEAD":
         try:
@@ -41,9 +36,34 @@ def unsound(method: str, target: str, answer: Answer) -> Iterator[str]:
         except Invalid as error:
             yield f"a strict parser refuses it: {error.message}"
             return
-    if answer.status >= 400 and not media_type.startswith("text/html"):
+    if media_type.startswith("text/html"):
+        yield from _unsound_page(answer)
+    elif answer.status >= 400:
         yield from _unsound_problem(answer)
     yield from _undocumented(method, target, answer)
+
+
+def _unsound_headers(answer: Answer) -> Iterator[str]:
+    if answer.headers.get("x-content-type-options") != "nosniff" or not answer.headers.get("x-request-id"):
+        yield "a header that every answer has is missing"
+    for name, value in answer.headers.items():
+        if MARKER in value:
+            yield f"{name} repeats what was sent"
+        if not value.isascii() or not value.isprintable():
+            yield f"{name} has more than visible ASCII"
+    for status, name in _NEEDED:
+        if answer.status == status and name not in answer.headers:
+            yield f"a {status} without {name}"
+
+
+def _unsound_page(answer: Answer) -> Iterator[str]:
+    if b"<script>alert" in answer.body or b"<img src=x" in answer.body:
+        yield "what was sent is markup in it"
+    policy = answer.headers.get("content-security-policy", "")
+    if "default-src 'none'" not in policy or "frame-ancestors 'none'" not in policy or "unsafe" in policy:
+        yield f"a policy that lets too much through: {policy}"
+    if answer.headers.get("cache-control") != "no-store":
+        yield "a page that is kept"
 
 
 def _unsound_problem(answer: Answer) -> Iterator[str]:

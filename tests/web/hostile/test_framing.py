@@ -125,8 +125,8 @@ def _all(sock: socket.socket) -> bytes:
 def test_a_body_without_an_end_is_refused_while_it_comes(server: Server, how: str) -> None:
     """A gibibyte, from several at once: it is not read to its end, and not kept."""
     gibibyte = 2**30
-    framing = {"Transfer_Encoding": "chunked"} if how == "chunks" else {"Content_Length": str(gibibyte)}
-    sent = request_bytes(server.port, "/v1/jobs", method="POST", Idempotency_Key="k", Content_Type="application/json", **framing)
+    framing = b"Transfer-Encoding: chunked\r\n" if how == "chunks" else b"Content-Length: %d\r\n" % gibibyte
+    sent = head(b"POST", b"/v1/jobs", b"Idempotency-Key: k\r\nContent-Type: application/json\r\n", framing)
     part = b" " * _MIB
     piece = b"%x\r\n%s\r\n" % (len(part), part) if how == "chunks" else part
     before = server.process.memory
@@ -149,8 +149,7 @@ def test_a_body_without_an_end_is_refused_while_it_comes(server: Server, how: st
             time.sleep(0.01)
         for count, received in [one.result() for one in running]:
             assert count < 64 * _MIB
-            for reply in replies(received):  # none, where the reset overtook it
-                assert (reply.status, json.loads(reply.body)["code"]) == (413, "too_large")
+            assert not received or received.startswith(b"HTTP/1.1 413 ")  # nothing, or a part, where a reset overtook it
         assert not books.written()
     assert highest - before < 64 * _MIB
 
@@ -213,10 +212,8 @@ def test_what_is_expected_is_said_before_the_body_is_sent(server: Server) -> Non
 
 def test_who_may_not_submit_need_not_send_the_body(server: Server) -> None:
     """Refused by its head: the body is neither asked for nor waited for."""
-    for headers in ({"Content_Type": "text/plain"}, {"Content_Type": "application/json", "Content_Encoding": "gzip"}):
-        sent = request_bytes(
-            server.port, "/v1/jobs", method="POST", Idempotency_Key="k", Content_Length="100000", Expect="100-continue", **headers
-        )
+    for media in (b"Content-Type: text/plain\r\n", b"Content-Type: application/json\r\nContent-Encoding: gzip\r\n"):
+        sent = head(b"POST", b"/v1/jobs", b"Idempotency-Key: k\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n", media)
         with connect(server.port) as sock:
             sock.sendall(sent)
             assert sock.recv(65_536).startswith(b"HTTP/1.1 415 ")
@@ -257,7 +254,7 @@ def test_many_at_once_are_all_answered(server: Server) -> None:
                 sock.sendall(b"\x00\xff garbage \r\n\r\n")
                 _all(sock)
 
-    throwers = [threading.Thread(target=throw) for _ in range(8)]
+    throwers = [threading.Thread(target=throw) for _ in range(4)]
     for thread in throwers:
         thread.start()
     try:

@@ -64,6 +64,8 @@ def _body(status: int, headers: dict[str, str], rest: bytes, *, to_head: bool) -
             if not count:
                 break
         return body, rest
+    if "content-length" not in headers:  # it goes on to the end of the connection
+        return rest, b""
     length = int(headers["content-length"])
     assert len(rest) >= length, "half an answer"
     return rest[:length], rest[length:]

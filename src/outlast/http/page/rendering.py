@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, cast
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
@@ -32,7 +32,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    cast("dict[str, object]", made.globals).update(words=messages, reference_of=reference_of)
+    known: dict[str, Any] = {"words": messages, "reference_of": reference_of}
+    made.globals.update(known)
     made.filters.update(machine=moments.machine, human=moments.human)
     return made
 

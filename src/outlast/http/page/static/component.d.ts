@@ -151,7 +151,7 @@ export interface OutlastEventMap {
   "outlast-answer": CustomEvent<{ job: Job; attention: Attention }>;
   /** Cancelable: the owner chose to open the result. The default is to follow the link. */
   "outlast-open": CustomEvent<{ job: Job; url: string }>;
-  /** What was asked for was not done, or the server does not answer. */
+  /** What was asked for was not done; or the job is gone (`not_found`), or the server does not answer (`unreachable`). */
   "outlast-error": CustomEvent<{ status: number; code: string; message: string }>;
   /** Nobody is signed in any more; what was shown is removed. */
   "outlast-signed-out": CustomEvent<null>;

@@ -89,6 +89,8 @@ function clock(moment) {
 const SECTIONS = ["needs", "going", "done"];
 /** @param {Job} job */
 const sectionOf = (job) => (job.state === "needs_attention" ? "needs" : job.outcome === null ? "going" : "done");
+/** What needs its owner first, then what goes on, then what has ended; the newest first in each. @param {Job} a @param {Job} b */
+const inOrder = (a, b) => SECTIONS.indexOf(sectionOf(a)) - SECTIONS.indexOf(sectionOf(b)) || (a.accepted_at < b.accepted_at ? 1 : -1);
 /** @param {Job} job */
 const progressOf = ({ progress }) => say(progress.label ? "progress_now" : "progress", progress);
 
@@ -423,8 +425,7 @@ class JobList extends Subject {
   /** @param {{ items: Job[], next: string | null }[]} pages */
   take(pages) {
     const found = new Map(pages.flatMap((page) => page.items).map((job) => [job.id, job]));
-    const newest = [...found.values()].sort((a, b) => (a.accepted_at < b.accepted_at ? 1 : -1));
-    const chosen = SECTIONS.flatMap((section) => newest.filter((job) => sectionOf(job) === section)).slice(0, this.limit);
+    const chosen = [...found.values()].sort(inOrder).slice(0, this.limit);
     const before = this.records;
     for (const record of before) record.listed = false;
     let changed = before.length !== chosen.length;
@@ -459,8 +460,7 @@ class JobList extends Subject {
   }
 
   seen() {
-    const jobs = this.records.flatMap((record) => record.job ?? []);
-    jobs.sort((a, b) => SECTIONS.indexOf(sectionOf(a)) - SECTIONS.indexOf(sectionOf(b)));
+    const jobs = this.records.flatMap((record) => record.job ?? []).sort(inOrder);
     return this.describe(true, this.loaded ? { status: "shown", jobs } : {});
   }
 }
@@ -794,7 +794,7 @@ class Mount {
 const everywhere = (act) => () => mounts.forEach(act);
 const leave = everywhere((mount) => mount.leave());
 const comeBack = everywhere((mount) => {
-  mount.look();
+  mount.look(true);
   if (!mount.patient) mount.pause.end();
 });
 const stayAway = everywhere((mount) => {
@@ -893,8 +893,7 @@ class OutlastElement extends HTMLElement {
   static observedAttributes = ["href", "limit", "page-href", "no-cancel", "no-actions"];
   root = this.attachShadow({ mode: "open" });
   quiet = false; // a row: its list speaks of what concerns them all
-  out = false;
-  away = false;
+  state = ""; // what was reported last
   /** @type {JobRecord | JobList | null} */ subject = null;
   /** @type {Credentials | undefined} */ given = undefined;
   end = () => {};
@@ -968,12 +967,12 @@ class OutlastElement extends HTMLElement {
 
   /** The events of what concerns the whole element. @param {Seen | undefined} seen */
   report(seen) {
-    const { out, away } = this;
-    this.out = seen?.status === "signed-out";
-    this.away = seen?.away ?? false;
-    if (this.quiet) return;
-    if (this.out && !out) this.fire("signed-out", null);
-    if (this.away && !away) this.fire("error", { status: 0, code: "unreachable", message: say("unreached") });
+    const state = seen?.status !== "shown" && seen?.status !== "loading" ? (seen?.status ?? "") : seen.away ? "away" : "";
+    const news = state !== this.state && !this.quiet;
+    this.state = state;
+    if (news && state === "signed-out") this.fire("signed-out", null);
+    if (news && state === "gone") this.fire("error", { status: 404, code: "not_found", message: say("gone") });
+    if (news && state === "away") this.fire("error", { status: 0, code: "unreachable", message: say("unreached") });
   }
 
   /** What stands where a job or a list would. @param {Seen | undefined} seen */
@@ -1024,7 +1023,8 @@ export class OutlastJob extends OutlastElement {
   #away = node("p", "away quiet");
   #status = node("p", "spoken");
   #head = node("header", "head line", this.#label, this.#state);
-  #article = node("article", "job", this.#head, this.#line, this.#note, this.#attention, this.#noticed, this.#links, this.#confirm, this.#away);
+  #parts = [this.#head, this.#line, this.#note, this.#attention, this.#noticed, this.#links, this.#confirm, this.#away];
+  #article = node("article", "job", this.#instead);
 
   constructor() {
     super();
@@ -1033,7 +1033,6 @@ export class OutlastJob extends OutlastElement {
     this.#confirm.setAttribute("role", "group");
     this.#confirm.addEventListener("keydown", ({ key }) => key === "Escape" && this.#ask(null));
     this.#open.addEventListener("click", (event) => this.job && !this.fire("open", { job: this.job, url: this.#open.href }, true) && event.preventDefault());
-    this.#article.prepend(this.#instead);
     this.root.append(this.#article, this.#status);
   }
 
@@ -1067,13 +1066,14 @@ export class OutlastJob extends OutlastElement {
     this.#busy = false;
     if (answer?.status === 401) record.mount.signedOut();
     if (record.mount.out || record !== this.record) return false;
-    const done = answer?.status === 200 || answer?.status === 202;
-    const job = done ? answer.body : answer?.body?.job;
+    const done = [200, 202].includes(answer?.status ?? 0) && Boolean(answer?.body?.id);
+    const job = done ? answer?.body : answer?.body?.job;
     if (answer?.status === 404 || answer?.status === 410) record.vanish();
     else if (job?.id && record.apply(job)) record.known = now();
     if (!done) this.#explain(answer, record.job);
     if (!job) record.wake();
     record.tell();
+    if (this.#notice) this.#status.textContent = this.#notice;
     return done;
   }
 
@@ -1082,8 +1082,7 @@ export class OutlastJob extends OutlastElement {
     const code = answer?.status === 403 ? "forbidden" : String(answer?.body?.code ?? "");
     const known = job && ["stale_version", "already_completed", "attention_superseded", "forbidden"].includes(code);
     if (known) this.#notice = say(code, { state: say(job.outcome ?? job.state), progress: progressOf(job) });
-    else this.#notice = answer && answer.status < 500 ? say("refused", { reason: answer.body?.title ?? answer.status }) : say("unsent");
-    this.#status.textContent = this.#notice;
+    else this.#notice = answer && answer.status >= 400 && answer.status < 500 ? say("refused", { reason: answer.body?.title ?? answer.status }) : say("unsent");
     this.fire("error", { status: answer?.status ?? 0, code: code || "unreachable", message: this.#notice });
   }
 
@@ -1131,9 +1130,9 @@ export class OutlastJob extends OutlastElement {
     return made;
   }
 
+  /** The address of the job's page, if the host says one. */
   get page() {
-    const page = this.getAttribute("page-href")?.replace("{id}", this.record?.job?.id ?? "") ?? "";
-    return /^\s*[a-z][a-z0-9+.-]*:/i.test(page) && !/^https?:/i.test(page) ? "" : page;
+    return this.getAttribute("page-href")?.replace("{id}", this.record?.id ?? "") ?? "";
   }
 
   reset() {
@@ -1143,7 +1142,7 @@ export class OutlastJob extends OutlastElement {
   }
 
   update() {
-    const seen = this.subject?.seen();
+    const seen = this.record?.seen();
     this.report(seen);
     const focused = /** @type {HTMLElement | null} */ (this.root.activeElement);
     this.#render(seen);
@@ -1171,14 +1170,12 @@ export class OutlastJob extends OutlastElement {
     write(this.#instead, this.instead(seen));
     write(this.#away, this.awayText(seen));
     this.#article.setAttribute("aria-busy", String(this.#busy || seen?.status === "loading"));
-    for (const shown of [this.#head, this.#line, this.#note, this.#attention, this.#noticed, this.#links, this.#confirm]) shown.hidden = !job;
+    // Nothing of a job that is gone stays in the document, hidden or not.
+    if ((this.#head.parentNode !== null) !== Boolean(job)) this.#article.replaceChildren(...(job ? this.#parts : [this.#instead]));
     this.#article.className = job?.state ?? "";
     this.#article.setAttribute("part", `job ${job?.state ?? ""}`);
     if (!job) {
-      // Nothing of it stays in the document, hidden or not.
-      for (const shown of [this.#label, this.#state, this.#progress, this.#message, this.#actions, this.#note, this.#time, this.#status]) shown.textContent = "";
-      for (const link of [this.#label, this.#open]) link.removeAttribute("href");
-      this.#question = "";
+      this.#status.textContent = this.#spoken = "";
       return;
     }
     const state = say(job.outcome ?? job.state);
@@ -1264,7 +1261,7 @@ export class OutlastJobs extends OutlastElement {
   }
 
   update() {
-    const seen = this.subject?.seen();
+    const seen = this.list?.seen();
     this.report(seen);
     const jobs = seen?.jobs ?? [];
     write(this.#instead, this.instead(seen) || (jobs.length ? "" : say("empty")));
@@ -1273,7 +1270,7 @@ export class OutlastJobs extends OutlastElement {
     for (const { name, heading, rows, whole } of this.#sections) {
       const mine = jobs.filter((job) => sectionOf(job) === name);
       whole.hidden = !mine.length;
-      write(heading, say(name));
+      write(heading, mine.length ? say(name) : "");
       mine.forEach((job, place) => this.#put(rows, place, this.#row(job)));
     }
     const ids = new Set(jobs.map((job) => job.id));

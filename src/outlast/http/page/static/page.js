@@ -51,6 +51,14 @@ function inUse(region) {
   );
 }
 
+/** @param {string} href */
+function linkTo(href) {
+  const link = document.createElement("a");
+  link.href = href;
+  link.textContent = document.body.dataset.lookAgain ?? "";
+  return link;
+}
+
 /** Says beside a region that it is no longer what it was. @param {Element} region @param {string} href */
 function sayChanged(region, href) {
   const id = `${region.id}-changed`;
@@ -58,10 +66,7 @@ function sayChanged(region, href) {
   const note = document.createElement("p");
   note.id = id;
   note.className = "note";
-  const link = document.createElement("a");
-  link.href = href;
-  link.textContent = document.body.dataset.lookAgain ?? "";
-  note.append(`${document.body.dataset.changed} `, link);
+  note.append(`${document.body.dataset.changed} `, linkTo(href));
   region.before(note);
   announce(document.body.dataset.changed ?? "");
 }
@@ -140,8 +145,7 @@ function follow(main) {
         take(next);
         away("");
       } else {
-        ended = true;
-        away(document.body.dataset.gone ?? "");
+        end();
       }
       paced();
     } catch {
@@ -151,6 +155,13 @@ function follow(main) {
       looking = false;
     }
     if (once) later(SETTLE);
+  }
+
+  /** Nobody may see this any more, or there is nothing: it does not stay on the screen; but what somebody is writing does. */
+  function end() {
+    ended = true;
+    away(document.body.dataset.gone ?? "");
+    if (!inUse(main)) main.replaceChildren(linkTo(href));
   }
 
   /** @param {Document} next */

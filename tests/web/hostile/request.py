@@ -10,7 +10,8 @@ import msgspec
 
 MARKER: Final = "MARKER-5ad1e"
 """Planted in what is sent; no answer may repeat it."""
-OK: Final = (200, 202)
+VERSION: Final = 1_234_567
+"""A version of a kind, planted likewise."""
 
 Fields = Iterable[tuple[str, str | bytes]]
 Body = bytes | Callable[[], bytes]
@@ -55,9 +56,7 @@ def statuses(wanted: int | tuple[int, ...]) -> tuple[int, ...]:
     return wanted if isinstance(wanted, tuple) else (wanted,)
 
 
-def get(
-    why: str, target: str, wanted: int | tuple[int, ...], *codes: str, headers: Fields = (), who: str | None = "acme:ann"
-) -> Hostile:
+def get(why: str, target: str, wanted: int | tuple[int, ...], *codes: str, headers: Fields = (), who: str | None = "acme:ann") -> Hostile:
     """A GET."""
     return Hostile(why, "GET", target, statuses(wanted), tuple(headers), who=who, codes=codes)
 

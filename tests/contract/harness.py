@@ -37,7 +37,7 @@ from outlast.domain.work import (
 )
 from outlast.store.drive import BadData
 from outlast.store.program import Operation, T
-from outlast.store.programs import admission, claims, completion, control, effects, rerun, status, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, status, sweep
 
 TENANT = "acme"
 OWNER = "ann"
@@ -100,6 +100,10 @@ class Harness:
         column = "id" if table == "job" else "job_id"
         kept = [row for row in found if job is None or row[column] == job]
         return sorted(kept, key=lambda r: [str(r.get(name)).rjust(20) for name in ("tenant", column, "no", "child", "fence", "id", "name")])
+
+    def rows_of(self, table: str) -> list[Row]:
+        """All rows of a table that is no job's."""
+        return sorted(self.sql(f"select * from {{outlast.{table}}}"), key=repr)
 
     def snapshot(self) -> dict[str, list[Row]]:
         """Everything that the store holds."""
@@ -335,6 +339,20 @@ class Harness:
                 answer=answer,
                 request_hash=request or f"{action} {answer}",
                 actor=scope.owner or "operator",
+                retention_ms=RETENTION_MS,
+            )
+        )
+
+    def replay(self, job: str, *, scope: Scope = OPERATOR, actor: str = "olga", reason: str = "The provider is back.", n: int = 1) -> Control:
+        """An operator's replay."""
+        return self.run(
+            replay.replay(
+                scope,
+                job,
+                audit_id=f"00000000-0000-7000-8000-00000000000{n}",
+                actor=actor,
+                reason=reason,
+                request_hash="retry None",
                 retention_ms=RETENTION_MS,
             )
         )

@@ -53,6 +53,14 @@ def _asked(h: Harness, *, optional: bool = False) -> tuple[str, str]:
     return job, h.question(job)
 
 
+def _asked_twice(h: Harness) -> str:
+    job = h.admit(a("one", attempts=1), a("two", optional=True), a("more", after="one"))
+    held = h.take_all()
+    h.fail(held["one"])
+    h.ask(held["two"])
+    return job
+
+
 def _cancelled(h: Harness) -> Claimed:
     job = h.admit()
     claimed = h.take()
@@ -228,6 +236,7 @@ SCENES: dict[str, Scene] = {
     "act answer": Scene(_asked, _act("answer", '"A4"'), lambda r: r in (Control.DONE, Control.REPEATED)),
     "act skip": Scene(lambda h: _asked(h, optional=True), _act("skip"), lambda r: r in (Control.DONE, Control.REPEATED)),
     "act dismiss": Scene(_asked, _act("dismiss"), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "replay": Scene(_asked_twice, lambda h, job: h.replay(job), lambda r: r in (Control.DONE, Control.REPEATED)),
     "stop": Scene(_cancelled, lambda h, claimed: h.run(control.stop(claimed.ref)), accepted),
     # The sweep's verdict on a repeat is that somebody, itself, moved the row before.
     "sweep retries": Scene(_lost, lambda h, row: h.run(sweep.retry_lost(row, 500)), lambda r: r in (Swept.RETRIED, Swept.PASSED)),

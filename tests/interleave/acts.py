@@ -24,12 +24,13 @@ from interleave.scenes import (
     ref,
     task,
 )
+from outlast.domain.access import Scope
 from outlast.domain.model import UniquePolicy
 from outlast.domain.effects import EffectRef, Intent
 from outlast.domain.retry import RetryIn
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
-from outlast.store.programs import admission, claims, completion, control, effects, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, replay, steps, sweep
 
 START_MS = round(START.timestamp() * 1000)
 
@@ -144,6 +145,23 @@ def act(no: int, action: str, by: str = "", *, fence: int = 1, answer: str = '"y
         )
 
     return Act(f"{action} {no}{by}", start, ends_job=Control.DONE if action == "dismiss" else None, client=True)
+
+
+def replayed(n: int = 1) -> Act:
+    """An operator's replay; `n` tells two of them apart."""
+
+    def start() -> Operation[Control]:
+        return replay.replay(
+            Scope(TENANT, None),
+            JOB,
+            audit_id=f"019a0000-0000-7000-8000-0000000000a{n}",
+            actor=f"op{n}",
+            reason="The provider is back.",
+            request_hash="retry",
+            retention_ms=RETENTION_MS,
+        )
+
+    return Act(f"replay {n}", start, client=True)
 
 
 def admit(id: str = JOB, *, key: str | None = "k1", fingerprint: str = "f1", due: bool = False, name: str = "") -> Act:

@@ -249,3 +249,16 @@ UNIQUE = (
         (acts.submit_many(("v", "existing"), ("u", "replace"), ids=(THIRD, FOURTH), keys=("d", "c")),),
     ),
 )
+
+# An operator takes up again what needs attention: in the grand scene 6 offers a retry, and 5 with other actions.
+REPLAY = (
+    Pair("grand", acts.replayed(), acts.replayed(2)),
+    Pair("grand", acts.replayed(), acts.replayed()),
+    *_between("grand", (acts.replayed(),), _OF_OWNER),
+    *_between(
+        "grand", (acts.replayed(),), (acts.finish(0, 1), acts.give_up(0), acts.ask(8), acts.give_up_lost(0), acts.claim(10, "v", 4, 11))
+    ),
+    *_between("last", (acts.replayed(),), (acts.finish(0), acts.act(1, "skip"), acts.close_window(1), acts.cancel())),
+    *_between("cancelled", (acts.replayed(),), (acts.stop(0), acts.cancel())),
+    *_between("active_asks", (acts.replayed(),), _SUBMITS),
+)

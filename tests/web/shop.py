@@ -46,6 +46,10 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         return chosen.colour
 
     @jobs.task
+    async def name(ctx: Context, note: Note) -> str:
+        return await ctx.ask("which_name", "What should it be called?", answer=str)
+
+    @jobs.task
     async def doubt(ctx: Context, note: Note) -> str:
         raise Ask("unsure", "Go on without the extra?", actions=["retry", "skip"])
 

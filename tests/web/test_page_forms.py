@@ -47,10 +47,10 @@ async def test_a_stale_cancel_is_explained_on_the_page_as_it_stands_now(site: Si
     assert notice(answer)[0] == 412
     assert not read(answer).has("noscript"), "an answer to a form has no address to look at again"
     answer = await visitor.send(page, "cancel-form")
-    assert notice(answer) == (412, "Not cancelled: the job had changed")
+    assert notice(answer) == (412, "Not done: the job had changed")
     now = read(answer)
     assert "nothing was done" in now.one("section", id="notice").text
-    assert now.one("title").text.startswith("Not cancelled")
+    assert now.one("title").text.startswith("Not done")
     assert now.one(id="state").one("p", class_="state").text.startswith("Needs you")
     assert now.one("main").attrs["data-outlast-page"] == f"/jobs/{job['id']}"
     assert (await job_of(site, job["id"]))["state"] == "needs_attention"
@@ -84,7 +84,7 @@ async def test_an_answer_goes_on_with_the_job_and_the_same_form_again_succeeds(s
 
 
 async def test_plain_text_is_an_answer_too(small: Site) -> None:
-    job = await asking(small, "question")
+    job = await asking(small, "name")
     visitor = Visitor(small)
     page = await visitor.get(f"/jobs/{job['id']}")
     assert (await visitor.send(page, action_form(page, "answer"), input="red, please")).status == 303
@@ -124,9 +124,9 @@ async def test_an_answer_too_late_is_kept_to_copy(site: Site) -> None:
     visitor = Visitor(site)
     page = await visitor.get(f"/jobs/{job['id']}")
     await site.call("POST", f"/v1/jobs/{job['id']}/cancel", headers={"If-Match": "*"})
-    answer = await visitor.send(page, action_form(page, "answer"), input="<i>long</i> & thought through")
+    answer = await visitor.send(page, action_form(page, "answer"), input='{"colour": "<i>long</i> & thought through"}')
     assert notice(answer) == (409, "Not done: the question had been settled before")
-    assert read(answer).one("pre", id="kept").raw == "<i>long</i> & thought through"
+    assert read(answer).one("pre", id="kept").raw == '{"colour": "<i>long</i> & thought through"}'
 
 
 async def test_retry_skip_and_dismiss(site: Site) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from outlast import Completion, Context, Outlast, Plan
 from outlast.store.open import migrate
+from web.reading import Visitor, read
 from web.site import ANN, BOB, OPS, OTHER, Answer, Site, final
 
 
@@ -140,3 +141,31 @@ async def test_takeover_and_attach(drafts: Site, path: Path) -> None:
     assert (applied.status, applied.json["attach"], applied.json["target"]["version"]) == (200, "attached", "2")
     assert now(path) == ("hello", 2)
     assert (await drafts.call("POST", f"{url}/attach", json_body={"no": 0, "target_version": "2"})).code == "nothing_parked"
+
+
+def notice(answer: Answer) -> tuple[int, str]:
+    return answer.status, read(answer).one("h2", id="notice-title").text
+
+
+async def test_the_page_takes_over_and_applies(drafts: Site, path: Path) -> None:
+    job = (await submit(drafts, ref="d1", version="1")).json
+    visitor = Visitor(drafts)
+    page = await visitor.get(f"/jobs/{job['id']}")
+    assert "d1" in page.one(id="target").text
+    stale = await visitor.send(page, "takeover-form", version="7")
+    assert notice(stale) == (412, "Not done: the job had changed")
+    taken = await visitor.follow(await visitor.send(page, "takeover-form"))
+    assert "You took it over" in taken.one(id="target").text
+    assert not taken.has("form", id="takeover-form")
+    async with drafts.working():
+        await drafts.until(job["id"], final)
+    page = await visitor.get(f"/jobs/{job['id']}")
+    assert "kept aside" in page.one(id="target").text
+    wrong = await visitor.send(page, "attach-form-0", target_version="7")
+    assert notice(wrong) == (409, "Not done: it has another version by now")
+    assert now(path) == ("empty", 1)
+    done = await visitor.follow(await visitor.send(page, "attach-form-0", target_version="1"))
+    assert "The result was put there" in done.one(id="target").text
+    assert now(path) == ("hello", 2)
+    again = await visitor.send(page, "attach-form-0", target_version="2")
+    assert notice(again) == (409, "Not done: there is nothing to put there")

@@ -77,6 +77,7 @@ def task(row: TaskRow) -> TaskView:
         code=row.code,
         ref=row.ref,
         next_attempt_at=moment(row.next_attempt_at_ms),
+        parked=row.parked,
     )
 
 

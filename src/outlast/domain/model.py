@@ -149,7 +149,10 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as it stands. `no` is its place in the plan, `attempt` the number of the one that runs or ended last."""
+    """A task as it stands. `no` is its place in the plan, `attempt` the number of the one that runs or ended last.
+
+    parked: its result waits for the owner to apply it to the job's target.
+    """
 
     no: int
     label: str
@@ -162,6 +165,7 @@ class TaskView:
     code: str | None
     ref: str | None
     next_attempt_at: datetime | None
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

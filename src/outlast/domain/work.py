@@ -387,6 +387,7 @@ class TaskRow:
     next_attempt_at_ms: int | None
     fence: int
     worker: str | None
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class JobList(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A task as it stands; `no` is its place in the plan."""
+    """A task as it stands; `no` is its place in the plan. `parked`: its result waits to be applied to the job's target."""
 
     no: int
     label: str
@@ -107,6 +107,7 @@ class Task(msgspec.Struct, frozen=True):
     code: str | None
     ref: str | None
     next_attempt_at: datetime | None
+    parked: bool
 
 
 class TaskList(msgspec.Struct, frozen=True):
@@ -259,6 +260,7 @@ def task_list(views: tuple[TaskView, ...]) -> TaskList:
                 code=t.code,
                 ref=t.ref,
                 next_attempt_at=t.next_attempt_at,
+                parked=t.parked,
             )
             for t in views
         )

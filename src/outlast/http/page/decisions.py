@@ -26,6 +26,7 @@ from outlast.observe.events import JobAdmitted, JobControlled
 from outlast.observe.hub import emit
 
 _VERSION: Final = re.compile(r"[0-9]{1,18}")
+_NUMBER: Final = re.compile(r"[0-9]{1,6}")
 
 
 async def cancel(call: Call) -> Response:
@@ -101,3 +102,33 @@ async def rerun(call: Call) -> Response:
     job = await call.desk.drive(calls.get(call.desk.app, handle.id, call.principal))
     emit(JobAdmitted(job.id, job.kind, handle.replayed, correlation_id.get() or job.correlation_id))
     return see_other(frame_of(call), f"/jobs/{handle.id}")
+
+
+async def takeover(call: Call) -> Response:
+    """From here on nothing reaches the job's target by itself; a repeat succeeds."""
+    query(call.request)
+    await call.job()
+    sent = await read_form(call, "version")
+    if _VERSION.fullmatch(sent["version"]) is None:
+        raise Problem("invalid", messages.FORM_BROKEN)
+    try:
+        view = await call.desk.drive(calls.takeover(call.desk.app, call.job_id, call.principal, int(sent["version"])))
+    except Conflict as error:
+        return await not_done(call, problem_of(error))
+    emit(JobControlled(view.id, "takeover", view.correlation_id))
+    return see_other(frame_of(call), f"/jobs/{view.id}")
+
+
+async def attach(call: Call) -> Response:
+    """Applies a parked result to the version of the target that the form names."""
+    query(call.request)
+    await call.job()
+    sent = await read_form(call, "no", "target_version")
+    if _NUMBER.fullmatch(sent["no"]) is None:
+        raise Problem("invalid", messages.FORM_BROKEN)
+    try:
+        view = await call.desk.attach(call.job_id, int(sent["no"]), call.principal, sent["target_version"])
+    except (Conflict, Invalid) as error:
+        return await not_done(call, problem_of(error))
+    emit(JobControlled(view.id, "attach", view.correlation_id))
+    return see_other(frame_of(call), f"/jobs/{view.id}")

@@ -141,6 +141,21 @@ OPEN: Final = "Open"
 OPEN_RESULT: Final = "Open the result"
 READ_RESULT: Final = "Read the result"
 FOUND_AT: Final = "It is found at:"
+TARGET: Final = "Where the result goes"
+TARGET_REF: Final = "It is for"
+TARGET_VERSION: Final = "Version this job last saw"
+TARGET_STATES: Final = {
+    "none": "The result is put there by itself, unless it is changed meanwhile. What you write there is never overwritten.",
+    "attached": "The result was put there.",
+    "parked": "It was changed meanwhile, so the result was kept aside and nothing was overwritten.",
+}
+TAKEN_OVER: Final = "You took it over:"
+TAKE_OVER: Final = "I take over from here"
+TAKE_OVER_DOES: Final = "Later results of this job are kept aside for you instead of being put there."
+ATTACH: Final = "Put the result there"
+ATTACH_VERSION: Final = "Version that the result may replace, for the task"
+ATTACH_DOES: Final = "It is done only if it still has the version that you name."
+
 TASKS: Final = "Tasks"
 OPTIONAL: Final = "optional"
 MAKES_USABLE: Final = "first result"
@@ -219,7 +234,9 @@ def steps_stored(stored: int) -> str:
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 NOT_DONE: Final[Mapping[str, str]] = {
-    "stale_version": "Not cancelled: the job had changed",
+    "stale_version": "Not done: the job had changed",
+    "target_changed": "Not done: it has another version by now",
+    "nothing_parked": "Not done: there is nothing to put there",
     "already_completed": "Not cancelled: the job had completed before",
     "attention_superseded": "Not done: the question had been settled before",
     "not_final": "Not run again: the job has not ended",
@@ -228,14 +245,16 @@ NOT_DONE: Final[Mapping[str, str]] = {
 }
 WHY_NOT: Final[Mapping[str, str]] = {
     "stale_version": (
-        "It moved on after you opened the page from which you cancelled, so nothing was done. Below is how it stands now. "
-        "If you still want to cancel it, do it from here."
+        "It moved on after you opened the page from which you sent this, so nothing was done. Below is how it stands now. "
+        "If you still want it, do it from here."
     ),
     "already_completed": "There was nothing left to stop when the cancel arrived. Everything it made is stored.",
     "attention_superseded": (
         "Somebody decided it in another window, its time was over, or the job ended meanwhile. Your decision changed nothing. "
         "Below is how the job stands now."
     ),
+    "target_changed": "It does not have the version that you named, so nothing was changed. Name the version that it has now.",
+    "nothing_parked": "The result was put there already, or was never kept aside.",
     "not_final": "Only a job that is completed or cancelled can be run again. Below is how this one stands now.",
     "not_offered": "The job does not offer this, or not any more. Below is what it offers now.",
     "invalid": "Nothing was sent. What you wrote is kept below, with what is wrong beside it.",

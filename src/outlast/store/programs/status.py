@@ -156,6 +156,7 @@ def _task(*row: Any) -> TaskRow:
         fence,
         worker,
         holder,
+        parked,
     ) = row
     stored: StoredTask = state
     return TaskRow(
@@ -172,6 +173,7 @@ def _task(*row: Any) -> TaskRow:
         next_attempt_at_ms=due_at,
         fence=fence,
         worker=str(holder).rpartition(":")[0] if holder else worker,
+        parked=bool(parked),
     )
 
 

@@ -42,7 +42,8 @@ select tenant, owner from {outlast.job} where id = :job_id
 -- name: task_list
 select t.no, t.label, t.state, cast(t.required as integer), cast(t.usable as integer), coalesce(e.spent, t.spent), t.max_attempts,
   coalesce(e.code, t.code), e.progress, cast(e.holder is not null as integer),
-  case when e.holder is null and e.ready_at is null then {ms:e.due_at} end, o.ref, coalesce(e.fence, t.fence), t.worker, e.holder
+  case when e.holder is null and e.ready_at is null then {ms:e.due_at} end, o.ref, coalesce(e.fence, t.fence), t.worker, e.holder,
+  case when o.parked then 1 else 0 end
 from {outlast.task} t
 left join {outlast.queue_entry} e on e.tenant = t.tenant and e.job_id = t.job_id and e.no = t.no
 left join {outlast.output} o on o.tenant = t.tenant and o.job_id = t.job_id and o.no = t.no

@@ -162,7 +162,6 @@ class Outlast(Client):
         still_permitted(owner, job): asked before each attempt, with the job as it stands; False ends the task as `not_permitted`.
         unique_scope: whether a unique key is the owner's own, or one for all owners of the tenant.
         """
-
         if still_permitted is not None and not callable(still_permitted):
             raise Invalid("still_permitted= takes a function of the owner and the job that returns True or False.")
         base_url = self._app.base_url

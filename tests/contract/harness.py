@@ -10,10 +10,10 @@ from contract.backends import START_MS, Backend, Row
 from contract.plans import HANDLERS, Draft, a, plan
 from contract.recount import differences
 from outlast.domain.access import Scope
-from outlast.domain.errors import OutlastError
 from outlast.domain.effects import EffectCall, Judged, Met
+from outlast.domain.errors import OutlastError
 from outlast.domain.ids import uuid7
-from outlast.domain.model import UniquePolicy
+from outlast.domain.model import TargetRef, UniquePolicy
 from outlast.domain.retry import GiveUp, RetryIn
 from outlast.domain.work import (
     ActiveKey,
@@ -37,7 +37,7 @@ from outlast.domain.work import (
 )
 from outlast.store.drive import BadData
 from outlast.store.program import Operation, T
-from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, status, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, status, sweep, targets
 
 TENANT = "acme"
 OWNER = "ann"
@@ -154,8 +154,9 @@ class Harness:
         unique: str | None = None,
         policy: UniquePolicy = "existing",
         scope: str | None = None,
+        target: TargetRef | None = None,
     ) -> Admission:
-        """A job to admit; without tasks it has one, labelled `one`. `unique`: its unique key, in its owner's scope unless told otherwise."""
+        """A job to admit; without tasks it has one, labelled `one`. `unique`: its unique key, in its owner's scope unless told."""
         self._jobs += 1
         job_id = uuid7(START_MS + self._jobs, self._jobs.to_bytes(10, "big"))
         return Admission(
@@ -176,6 +177,7 @@ class Harness:
             correlation_id=f"c{self._jobs}",
             traceparent=None,
             unique=None if unique is None else ActiveKey(scope or f"{kind}/{owner}", unique, policy, RETENTION_MS),
+            target=target,
         )
 
     def submit(self, *jobs: Admission) -> list[Admitted | KeyTaken]:
@@ -305,6 +307,14 @@ class Harness:
         """Verdicts of a batch, in the order asked."""
         return self.run(claims.hand_back([c.ref for c in claimed]))
 
+    def park(self, claimed: Claimed, body: str = '"made"') -> Settled:
+        """The task completes, its result is kept for the owner."""
+        return self.run(targets.park(Finished(claimed.ref, worker_of(claimed), body), RETENTION_MS))
+
+    def takeover(self, job_id: str, *, version: int | None = None, scope: Scope = ANN) -> Control:
+        """The owner takes the job's target over."""
+        return self.run(targets.takeover(scope, job_id, version=version))
+
     def stop(self, claimed: Claimed) -> Settled:
         """The holder of a cancelled task says that it has stopped."""
         return self.run(control.stop(claimed.ref))
@@ -343,7 +353,9 @@ class Harness:
             )
         )
 
-    def replay(self, job: str, *, scope: Scope = OPERATOR, actor: str = "olga", reason: str = "The provider is back.", n: int = 1) -> Control:
+    def replay(
+        self, job: str, *, scope: Scope = OPERATOR, actor: str = "olga", reason: str = "The provider is back.", n: int = 1
+    ) -> Control:
         """An operator's replay."""
         return self.run(
             replay.replay(

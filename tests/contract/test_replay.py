@@ -194,7 +194,7 @@ def test_no_replay_without_a_reason(c: Caller, reason: Any) -> None:
 
 def test_refusals_say_how_the_job_stands(c: Caller) -> None:
     cases: list[tuple[Callable[[str], Any], type[Conflict], str]] = [
-        (lambda job: c.cancel(job), Conflict, "attention_superseded"),
+        (c.cancel, Conflict, "attention_superseded"),
         (lambda job: (replayed(c, job), c.finish_all()), AlreadyCompleted, "already_completed"),
     ]
     for end, kind, code in cases:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from contract.harness import ANN, RETENTION_MS, TIMEOUT_MS, WINDOW_MS, Harness
 from contract.plans import a
 from outlast.domain.effects import Judged, Met
+from outlast.domain.model import TargetRef
 from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
 from outlast.store.programs import claims, completion, control, sweep
 from outlast.store.programs.steps import store_step
@@ -174,7 +175,16 @@ def _asked_about(h: Harness) -> tuple[str, str]:
     return claimed.ref.job_id, h.question(claimed.ref.job_id)
 
 
+def _for_target(h: Harness) -> Claimed:
+    h.admit(a("one"), a("child", after="one"), target=TargetRef("d", "1"))
+    return h.take()
+
+
 SCENES: dict[str, Scene] = {
+    "park": Scene(_for_target, lambda h, claimed: h.park(claimed), accepted),
+    "takeover": Scene(
+        _for_target, lambda h, claimed: h.takeover(claimed.ref.job_id, version=1), lambda r: r in (Control.DONE, Control.REPEATED)
+    ),
     "admit": Scene(_jobs, lambda h, jobs: h.submit(*jobs), lambda r: all(isinstance(x, Admitted) and not x.replayed for x in r)),
     "admit again": Scene(_taken, lambda h, job: h.submit(job), lambda r: r[0].replayed),
     "admit all": Scene(_jobs, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False] * 3),

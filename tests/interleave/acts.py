@@ -25,8 +25,8 @@ from interleave.scenes import (
     task,
 )
 from outlast.domain.access import Scope
-from outlast.domain.model import UniquePolicy
 from outlast.domain.effects import EffectRef, Intent
+from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
@@ -194,7 +194,7 @@ def submit(policy: UniquePolicy, *, id: str = OTHER, key: str | None = None, uni
 
 def submit_many(*wanted: tuple[str, UniquePolicy], ids: Sequence[str], keys: Sequence[str | None]) -> Act:
     """Several unique keys in one submission, in that order."""
-    jobs = [job(task(0), id=id, key=key, unique=unique, policy=policy) for (unique, policy), id, key in zip(wanted, ids, keys, strict=True)]
+    jobs = [job(task(0), id=one, key=key, unique=unique, policy=policy) for (unique, policy), one, key in zip(wanted, ids, keys, strict=True)]
     name = " ".join(f"{unique} {policy}" for unique, policy in wanted)
     return Act(f"submit many {name}", lambda: admission.admit_all(jobs), client=True)
 

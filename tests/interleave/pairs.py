@@ -134,7 +134,8 @@ AFTER_CANCEL = (
     *_between("cancelled_once", _STOPS, (acts.cancel(), acts.renew(0), acts.claim(10, "v"))),
 )
 
-# In the effects scene: 0 is held, 1 has its own intent, 2 met that of an earlier claim, 3 asks. In reruns two jobs are about one effect.
+# In the effects scene: 0 is held, 1 has its own intent, 2 met that of an earlier claim, 3 asks.
+# In reruns two jobs are about one effect, which in reruns_met the first of them has begun.
 _OF_LEDGER = (
     acts.begin(0),
     acts.begin(1),
@@ -173,21 +174,19 @@ _ASKED = (
     acts.settle(3, "refused"),
     acts.settle(3, "unknown"),
 )
-_SHARED = tuple(
-    act
-    for job in (JOB, OTHER)
-    for act in (
-        acts.begin(0, job=job),
-        acts.retake(0, job=job),
-        acts.settle(0, "confirmed", job=job, root=ROOT),
-        acts.settle(0, "refused", job=job, root=ROOT),
-    )
+_SHARED = tuple(act for job in (JOB, OTHER) for act in (acts.begin(0, job=job), acts.retake(0, job=job)))
+_MET = (
+    *_SHARED,
+    acts.settle(0, "confirmed", root=ROOT),
+    acts.settle(0, "refused", root=ROOT),
+    acts.settle(0, "unknown", root=ROOT),
 )
 EFFECTS = (
     *_among("effects", _OF_LEDGER),
     *_between("effects", _OF_LEDGER, _AROUND_IT),
     *_among("effects", _ASKED),
     *_among("reruns", _SHARED),
+    *_among("reruns_met", _MET),
 )
 
 # A job comes into being.

@@ -246,8 +246,8 @@ def _effects(b: Builder) -> None:
 
 def _reruns(b: Builder) -> None:
     """Two jobs that repeat a third one: their tasks, both held, are about one effect."""
-    for id, key in ((JOB, "k1"), (OTHER, "k2")):
-        b.run(admission.admit([replace(job(task(0), id=id, key=key), effect_root=ROOT)]))
+    for made, key in ((JOB, "k1"), (OTHER, "k2")):
+        b.run(admission.admit([replace(job(task(0), id=made, key=key), effect_root=ROOT)]))
     b.hold(0)
     b.hold(0)
 
@@ -260,11 +260,17 @@ def _target(b: Builder) -> None:
     b.run(targets.park(Finished(ref(2), "w2", '"parked"'), RETENTION_MS))
 
 
+def _reruns_met(b: Builder) -> None:
+    """The same, and the first of them has begun."""
+    _reruns(b)
+    b.run(effects.begin(ref(0), CALL))
+
+
 SCENES = {
     "target": _target,
-
     "effects": _effects,
     "reruns": _reruns,
+    "reruns_met": _reruns_met,
     "grand": _grand,
     "last": _last,
     "cancelled": _cancelled,

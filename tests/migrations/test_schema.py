@@ -21,7 +21,8 @@ MOVED_BY_THE_LAST_FINISH = {
     "state", "version", "open", "required_open", "attention", "problems", "usable_at", "usable_ref", "finished_at", "outcome", "purge_at",
 }  # fmt: skip
 TABLES = {
-    "job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "effect", "submission", "queue", "migration",
+    "job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention",
+    "effect", "submission", "queue", "migration", "audit",
 }  # fmt: skip
 
 

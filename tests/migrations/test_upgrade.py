@@ -20,19 +20,19 @@ from outlast.store.sqlite import migrating as sqlite
 
 ANN = Scope("acme", "ann")
 JOB = "019a0000-0000-7000-8000-000000000001"
-ROWS = (
-    "insert into {job} (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention, problems,"
-    " usable_marked, accepted_at, effect_root, correlation_id) values"
-    f" ('acme', '{JOB}', 'ann', 'kind', 1, 'A job', 'needs_attention', 2, 1, 1, 1, 1, 0, false, {{then}}, '{JOB}', 'c')",
-    f"insert into {{job_input}} (tenant, job_id, input, caller) values ('acme', '{JOB}', '{{}}', '{{}}')".replace("'{}'", "'{{}}'"),
-    "insert into {task} (tenant, job_id, no, label, handler, queue, priority, required, usable, state, deps_left, fence, spent, max_attempts,"
-    " base_ms, cap_ms, window_ms, deadline_ms, code) values"
-    f" ('acme', '{JOB}', 0, 'one', 'kind@1:work', 'q', 0, true, false, 'needs_attention', 0, 1, 1, 3, 0, 0, 0, 60000, 'broken')",
-    "insert into {attempt} (tenant, job_id, no, fence, number, worker, ended_at, code) values"
-    f" ('acme', '{JOB}', 0, 1, 1, 'w', {{then}}, 'broken')",
-    "insert into {attention} (tenant, job_id, id, no, code, message, actions, raised_at, until) values"
-    f" ('acme', '{JOB}', '0.1', 0, 'broken', 'It broke.', 'retry answer dismiss', {{then}}, {{later}})",
-)
+ROWS = f"""
+insert into {{job}} (tenant, id, owner, kind, schema_version, label, state, version, total, open, required_open, attention, problems,
+  usable_marked, accepted_at, effect_root, correlation_id)
+values ('acme', '{JOB}', 'ann', 'kind', 1, 'A job', 'needs_attention', 2, 1, 1, 1, 1, 0, false, {{then}}, '{JOB}', 'c');
+insert into {{job_input}} (tenant, job_id, input, caller) values ('acme', '{JOB}', '1', '1');
+insert into {{task}} (tenant, job_id, no, label, handler, queue, priority, required, usable, state, deps_left, fence, spent, max_attempts,
+  base_ms, cap_ms, window_ms, deadline_ms, code)
+values ('acme', '{JOB}', 0, 'one', 'kind@1:work', 'q', 0, true, false, 'needs_attention', 0, 1, 1, 3, 0, 0, 0, 60000, 'broken');
+insert into {{attempt}} (tenant, job_id, no, fence, number, worker, ended_at, code)
+values ('acme', '{JOB}', 0, 1, 1, 'w', {{then}}, 'broken');
+insert into {{attention}} (tenant, job_id, id, no, code, message, actions, raised_at, until)
+values ('acme', '{JOB}', '0.1', 0, 'broken', 'It broke.', 'retry answer dismiss', {{then}}, {{later}})
+""".split(";")
 TABLES = ("job", "job_input", "task", "attempt", "attention")
 
 

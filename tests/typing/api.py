@@ -11,6 +11,9 @@ from typing import TypedDict, assert_type
 
 from msgspec import Struct
 from pydantic import BaseModel
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import Session, sessionmaker
 from starlette.applications import Starlette
 from starlette.requests import Request
 
@@ -19,6 +22,7 @@ from outlast import (
     AnyTask,
     Ask,
     Completion,
+    Confirmed,
     Context,
     Handle,
     ItemTask,
@@ -37,8 +41,11 @@ from outlast import (
     Snooze,
     Submission,
     SyncContext,
+    TargetRef,
     Task,
     TaskView,
+    Unique,
+    UniqueActive,
 )
 
 jobs = Outlast("sqlite:///shop.db", base_url="/jobs")
@@ -88,7 +95,98 @@ async def send(text: str, key: str) -> str:
     return text + key
 
 
+def send_sync(text: str, key: str) -> str:
+    return text + key
+
+
+async def find(key: str) -> Confirmed[str]:
+    return Confirmed(key)
+
+
+async def find_number(key: str) -> Confirmed[int]:
+    return Confirmed(len(key))
+
+
+def find_sync(key: str) -> Confirmed[str]:
+    return Confirmed(key)
+
+
+async def save(db: AsyncSession, text: str) -> int:
+    return len(text)
+
+
+def save_sync(db: Session, text: str) -> int:
+    return len(text)
+
+
+async def put_nothing(db: AsyncSession, ref: str, expected: str) -> str | None:
+    return None
+
+
+async def put_bool(db: AsyncSession, ref: str, expected: str, text: str) -> bool:
+    return True
+
+
 # ======== 1. right uses ========
+
+engine = create_async_engine("sqlite+aiosqlite:///shop.db")
+Outlast("sqlite:///shop.db", session=async_sessionmaker(engine), sync_session=sessionmaker(create_engine("sqlite:///shop.db")))
+
+
+@jobs.target("document")
+async def put_text(db: AsyncSession, ref: str, expected: str, text: str) -> str | None:
+    return expected + text if ref else None
+
+
+@jobs.target("picture")
+def put_picture(db: Session, ref: str, expected: str, picture: bytes) -> str | None:
+    return expected if picture else None
+
+
+@jobs.task
+async def attached(ctx: Context, report: Report) -> Completion[str]:
+    return ctx.attach("text").at("/documents/1")
+
+
+@jobs.task
+async def committed(ctx: Context, report: Report) -> Completion[int]:
+    assert_type(await ctx.commit_step("chunk", save, "x"), int)
+    assert_type(await ctx.commit_step("chunk 2", save_sync, "x"), int)
+    return ctx.commit(save, "x")
+
+
+@jobs.task
+async def committed_in_thread(ctx: Context, report: Report) -> Completion[int]:
+    return ctx.commit(save_sync, text="x")
+
+
+@jobs.task
+def stored(ctx: SyncContext, report: Report) -> Completion[int]:
+    with ctx.transaction() as tx:
+        return tx.complete(3)
+
+
+@jobs.task
+async def stored_async(ctx: Context, report: Report) -> Completion[int]:
+    async with ctx.transaction() as tx:
+        return await tx.complete(3)
+
+
+@jobs.kind("targeted", target=put_text)
+def targeted(plan: Plan[Report], input: Report) -> None:
+    plan.task(attached, label="Text")
+
+
+assert_type(attached, Task[Report, str])
+assert_type(committed, Task[Report, int])
+assert_type(stored, Task[Report, int])
+
+
+async def with_target() -> None:
+    await jobs.submit(targeted, Report(month="1"), owner=who, target=TargetRef("d1", "v1"))
+    assert_type(await jobs.takeover("id", principal=who), JobView)
+    assert_type(await jobs.attach("id", 0, principal=who, target_version="v2"), JobView)
+    assert_type(jobs.sync.attach("id", 0, principal=who, target_version="v2"), JobView)
 
 
 @jobs.task
@@ -97,6 +195,8 @@ async def write(ctx: Context, report: Report) -> str:
     assert_type(rows, list[Row])
     assert_type(await ctx.step("again", load_sync, month=report.month), list[Row])
     assert_type(await ctx.step("count", lambda: len(rows)), int)
+    assert_type(await ctx.effect("mail", lambda key: send("x", key), reconcile=find), str)
+    assert_type(await ctx.effect("mail", lambda key: send("x", key), idempotent=True, input=report.month, timeout=2), str)
     assert_type(await ctx.ask("limit", "How many?", answer=Row), Row)
     ctx.check()
     ctx.progress("half")
@@ -124,6 +224,7 @@ async def page(ctx: Context, report: Report, number: int) -> int:
 @jobs.task
 def paint(ctx: SyncContext, report: Report) -> None:
     assert_type(ctx.step("load", load_sync, report.month), list[Row])
+    assert_type(ctx.effect("mail", lambda key: send_sync("x", key), reconcile=find_sync), str)
     assert_type(ctx.output(write), str)
     ctx.check()
 
@@ -164,7 +265,16 @@ def report(plan: Plan[Report], input: Report) -> None:
     plan.task(count, label="Words", after=[text, *numbers], optional=True, priority=3)
 
 
-@jobs.kind("import", version=1)
+async def may_import(owner: Principal, job: JobView) -> bool:
+    return owner.subject in job.label
+
+
+@jobs.kind("shared", unique_scope="tenant", still_permitted=lambda owner, job: owner.tenant == job.kind)
+def shared(plan: Plan[Import], input: Import) -> None:
+    plan.task(read_file, label="Read")
+
+
+@jobs.kind("import", version=1, still_permitted=may_import)
 def import_(plan: Plan[Import], input: Import) -> None:
     plan.task(read_file, label="Read")
 
@@ -188,7 +298,11 @@ async def use() -> None:
     assert_type(handle, Handle)
     await jobs.submit(write, Report(month="2026-11"), owner=who, not_before=now)
     await jobs.submit(ping, Ping(host="a"), owner=who)
-    many = [Submission(report, Report(month="1"), key="a"), Submission(import_, Import("x"), not_before=now)]
+    await jobs.submit(report, Report(month="1"), owner=who, unique=Unique("1", "replace"))
+    many = [
+        Submission(report, Report(month="1"), key="a", unique=Unique("x", "existing")),
+        Submission(import_, Import("x"), not_before=now),
+    ]
     assert_type(await jobs.submit_many(many, owner=who), tuple[Handle, ...])
     assert_type(await jobs.get(handle.id, principal=who), JobView)
     assert_type(await jobs.list(principal=who, state="active"), Page[JobView])
@@ -205,10 +319,16 @@ async def use() -> None:
     except AlreadyCompleted as refused:
         assert_type(refused.job, JobView)
         assert_type(refused.code, str)
+    except UniqueActive as refused:
+        assert_type(refused.job, JobView)
+        assert_type(refused.shown, bool)
+    assert_type(await jobs.replay(job.id, principal=who, reason="The provider is back."), JobView)
 
 
 def use_sync() -> None:
     assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who), Handle)
+    assert_type(jobs.sync.submit(report, Report(month="1"), owner=who, unique=Unique("x", "reject")), Handle)
+    assert_type(jobs.sync.replay("id", principal=who, reason="The provider is back."), JobView)
     assert_type(jobs.sync.result("id", write, principal=who), str)
 
 
@@ -268,6 +388,10 @@ def crossed_plan(plan: Plan[Report], input: Import) -> None: ...
 def bare_plan(plan: Plan[Report]) -> None: ...
 
 
+def may_not_say(owner: Principal, job: JobView) -> str:
+    return ""
+
+
 jobs.task(async_with_sync_context)  # type: ignore
 jobs.task(sync_with_context)  # type: ignore
 jobs.task(without_input)  # type: ignore
@@ -284,6 +408,11 @@ jobs.kind("a")(async_plan)  # type: ignore
 jobs.kind("a")(crossed_plan)  # type: ignore
 jobs.kind("a")(bare_plan)  # type: ignore
 jobs.kind("a", 2)  # type: ignore
+jobs.kind("a", unique_scope="kind")  # type: ignore
+jobs.kind("a", still_permitted=lambda owner: True)  # type: ignore
+jobs.kind("a", still_permitted=may_not_say)  # type: ignore
+Unique("x", "ignore")  # type: ignore
+Unique("x")  # type: ignore
 
 
 def bad_plan(plan: Plan[Report], input: Report) -> None:
@@ -310,6 +439,12 @@ async def bad_handler(ctx: Context, report: Report) -> Completion[str]:
     await ctx.step("load", load)  # type: ignore
     await ctx.step("load", load(report.month))  # type: ignore
     await ctx.step("load", load_plain, "x")  # type: ignore
+    await ctx.effect("mail", lambda: send("x", "y"))  # type: ignore
+    await ctx.effect("mail", send("x", "y"))  # type: ignore
+    await ctx.effect("mail", lambda key: send("x", key), reconcile=send)  # type: ignore
+    await ctx.effect("mail", lambda key: send("x", key), reconcile=find_number)  # type: ignore
+    await ctx.effect("mail", lambda key: send("x", key), reconcile=find, idempotent=True)  # type: ignore
+    ctx.effect("mail", lambda key: send("x", key))  # type: ignore
     await ctx.ask("limit", "How many?", answer=Plain)  # type: ignore
     ctx.complete(Plain())  # type: ignore
     raise Ask("code", "text", actions=["dismiss"])  # type: ignore
@@ -331,6 +466,10 @@ async def nothing_returned(ctx: Context, report: Report) -> Completion[int]:  # 
     ctx.complete(3)
 
 
+def sync_effect(ctx: SyncContext, report: Report) -> str:
+    return ctx.effect("mail", lambda key: send("x", key))  # type: ignore
+
+
 def sync_awaitable(ctx: SyncContext, report: Report) -> str:
     return ctx.step("send", send, "x", "y")  # type: ignore
 
@@ -346,6 +485,8 @@ async def bad_submit() -> None:
     await jobs.submit("report", Report(month="1"), owner=who)  # type: ignore
     await jobs.submit(page, Report(month="1"), owner=who)  # type: ignore
     await jobs.submit(report, Report(month="1"), owner=who, not_before=60)  # type: ignore
+    await jobs.submit(report, Report(month="1"), owner=who, unique="x")  # type: ignore
+    await jobs.replay("id", principal=who)  # type: ignore
     jobs.submit(report, Report(month="1"), owner=who)  # type: ignore
     await jobs.submit_many([Submission(report, Import("x"))], owner=who)  # type: ignore
     await jobs.submit_many([report], owner=who)  # type: ignore
@@ -361,3 +502,26 @@ Retry("busy", "text", 3)  # type: ignore
 Principal("acme")  # type: ignore
 jobs.asgi()  # type: ignore
 jobs.asgi(identify=lambda request: "ann")  # type: ignore
+jobs.kind("a", target="document")  # type: ignore
+jobs.target("a")(put_nothing)  # type: ignore
+jobs.target("a")(put_bool)  # type: ignore
+Outlast("sqlite:///x", session=AsyncSession())  # type: ignore
+
+
+async def bad_commits(ctx: Context, report: Report) -> None:
+    ctx.commit(save, 3)  # type: ignore
+    ctx.commit(save("x", "y"))  # type: ignore
+    ctx.attach(Plain())  # type: ignore
+    await jobs.submit(targeted, Report(month="1"), owner=who, target="d1")  # type: ignore
+
+
+async def other_attached(ctx: Context, report: Report) -> Completion[str]:
+    return ctx.attach(3)  # type: ignore
+
+
+async def undeclared_attach(ctx: Context, report: Report) -> str:
+    return ctx.attach("text")  # type: ignore
+
+
+def sync_commit(ctx: SyncContext, report: Report) -> Completion[int]:
+    return ctx.commit(save, "x")  # type: ignore

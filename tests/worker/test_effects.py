@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, cast
 
 import pytest
@@ -116,7 +117,7 @@ def post(url: str, provider: Provider, mode: Mode, *, sync: bool, then: Callable
 
 async def reached(jobs: Outlast, job: str, done: Callable[[JobView], bool] = lambda view: view.final) -> JobView:
     async with asyncio.timeout(15):
-        while not done(view := await jobs.get(job, principal=WHO)):
+        while not done(view := await jobs.get(job, principal=WHO)):  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.03)
     return view
 
@@ -306,12 +307,12 @@ async def test_e4_a_call_under_way_at_a_cancel_is_still_heard(url: str, start: S
     await asyncio.to_thread(began.wait, 10)
     await jobs.cancel(job, principal=WHO)
     async with asyncio.timeout(10):
-        while not any(hold.lost() for hold in worker._running.values()):
+        while not any(hold.lost() for hold in worker._running.values()):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     go_on.set()
     await reached(jobs, job, lambda view: not view.stopping)
     async with asyncio.timeout(10):
-        while states(url) != ["confirmed"]:
+        while states(url) != ["confirmed"]:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert query(url, "select name from {effect}") == [{"name": "first"}], "no call starts after the worker learned of the cancel"
     await jobs.close()
@@ -388,7 +389,7 @@ async def test_an_effect_twice_in_one_attempt_is_a_mistake(url: str, start: Star
     @jobs.task(name="post", max_attempts=1)
     def mail(ctx: SyncContext, letter: Letter) -> str:
         for given in (None, {"a": 1, "b": 2}, {"b": 2, "a": 1}):
-            ctx.effect("mail", lambda key: calls.append(key), input=given)
+            ctx.effect("mail", calls.append, input=given)
         return "never"
 
     await start(jobs)
@@ -420,7 +421,7 @@ async def test_a_coroutine_that_nobody_can_run_was_not_begun(url: str, start: St
 
     @jobs.task(name="post")
     def mail(ctx: SyncContext, letter: Letter) -> None:
-        cast("Any", ctx.effect)("mail", lambda key: coroutine(key))
+        cast("Any", ctx.effect)("mail", partial(coroutine))
 
     await start(jobs)
     view = await reached(jobs, await submit(jobs), lambda view: view.attention is not None)

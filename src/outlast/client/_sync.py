@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, overload
 from outlast.client import attaching, calls
 from outlast.client.calls import Application, Call, Submission
 from outlast.client.driving import drive_call
-from outlast.domain.errors import Locked, OutlastError
+from outlast.domain.errors import Locked
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
 from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
 from outlast.domain.work import Admission

@@ -9,7 +9,7 @@ from outlast.client import attaching, calls
 from outlast.client.calls import Application, Call
 from outlast.client.driving import adrive_call
 from outlast.client.grouped import Groups
-from outlast.domain.errors import Locked, OutlastError
+from outlast.domain.errors import Locked
 from outlast.domain.model import Handle, JobView, Principal
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store

@@ -38,7 +38,7 @@ def stored(schema: Mapping[str, object], *, closed: bool) -> str | None:
 
 def check(value: JSON, schema: Schema, *, what: str) -> None:
     """Invalid, with JSON pointers and no values, for a value that does not fit."""
-    definitions = cast("Definitions", schema.get("$defs", {})) if isinstance(schema, Mapping) else {}
+    definitions: Definitions = {} if isinstance(schema, bool) else cast("Definitions", schema.get("$defs", {}))
     problems = list(_problems(value, schema, (), definitions))
     if problems:
         raise Misfit(problems).invalid(what, "what is asked for")
@@ -70,7 +70,7 @@ def _close(schema: JSON) -> None:
     if not isinstance(schema, dict):
         return
     if isinstance(schema.get("properties"), dict):
-        schema.setdefault("additionalProperties", False)  # noqa: FBT003 - a value, not a switch
+        schema.setdefault("additionalProperties", False)
     for keyword, inner in schema.items():
         if keyword in ("properties", "$defs"):
             for one in cast("dict[str, JSON]", inner).values():
@@ -88,26 +88,30 @@ def _problems(value: JSON, schema: object, path: Path, definitions: Definitions)
     if not isinstance(schema, dict):
         return
     known = cast("dict[str, JSON]", schema)
-    ref = known.get("$ref")
-    if isinstance(ref, str) and ref.startswith(_REF):
-        yield from _problems(value, definitions.get(ref.removeprefix(_REF)), path, definitions)
-    for one in _list(known.get("allOf")):
-        yield from _problems(value, one, path, definitions)
-    for keyword in _SPREAD:
-        if keyword in known:
-            yield from _of_some(value, _list(known[keyword]), path, definitions)
+    yield from _composed(value, known, path, definitions)
     if not _of_type(value, known):
         yield Problem(path, f"is {_name(value)}, not {' or '.join(_types(known))}")
         return
-    if "enum" in known and not any(_same(value, one) for one in _list(known["enum"])):
-        yield Problem(path, "is none of the allowed values")
-    if "const" in known and not _same(value, known["const"]):
+    allowed = [_list(known["enum"])] * ("enum" in known) + [[known["const"]]] * ("const" in known)
+    if not all(any(_same(value, one) for one in values) for values in allowed):
         yield Problem(path, "is none of the allowed values")
     yield from (Problem(path, said) for said in _bounds(value, known))
     if isinstance(value, dict):
         yield from _members(value, known, path, definitions)
     elif isinstance(value, list):
         yield from _items(value, known, path, definitions)
+
+
+def _composed(value: JSON, schema: Mapping[str, JSON], path: Path, definitions: Definitions) -> Iterator[Problem]:
+    """What the schemas say that this one refers to or is made of."""
+    ref = schema.get("$ref")
+    if isinstance(ref, str) and ref.startswith(_REF):
+        yield from _problems(value, definitions.get(ref.removeprefix(_REF)), path, definitions)
+    for one in _list(schema.get("allOf")):
+        yield from _problems(value, one, path, definitions)
+    for keyword in _SPREAD:
+        if keyword in schema:
+            yield from _of_some(value, _list(schema[keyword]), path, definitions)
 
 
 def _of_some(value: JSON, schemas: list[JSON], path: Path, definitions: Definitions) -> Iterator[Problem]:

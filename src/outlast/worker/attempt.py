@@ -24,7 +24,7 @@ from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
 from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
-from outlast.worker.context import Attaching, Completion, Context, SyncContext
+from outlast.worker.context import Attaching, Completion, Context, Saving, SyncContext
 from outlast.worker.effects import EffectUnknown
 from outlast.worker.hold import Hold
 from outlast.worker.permission import NOT_PERMITTED, UNKNOWN, permitted
@@ -101,7 +101,7 @@ class Runner:
         )
         try:
             returned = await self._call(state, task, arguments)
-            saving = returned.save if isinstance(returned, Completion) else None
+            saving = _saving(returned)
             if saving is not None and returned is state.made and state.settled is None:
                 if isinstance(saving, Attaching):
                     return Committed(await committing.attach(state, kind.target, saving.value))
@@ -219,6 +219,11 @@ class Runner:
             permanent,
             retry_after_ms,
         )
+
+
+def _saving(returned: object) -> Saving | Attaching | None:
+    """What is left to be committed with the host's own rows."""
+    return cast("Completion[object]", returned).save if isinstance(returned, Completion) else None
 
 
 def _owner(hold: Hold) -> Principal:

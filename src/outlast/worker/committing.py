@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from outlast.domain.errors import CompletionMissing, Invalid, OutcomeUnknown
 from outlast.domain.failures import Permanent, Stopped, StopReason
-from outlast.domain.kinds import Target
+from outlast.domain.kinds import Storable, Target
 from outlast.domain.model import MAX_NAME
 from outlast.domain.payload import check_text
 from outlast.domain.values import MISSING, decode, encode, hints
@@ -25,6 +25,10 @@ from outlast.store.sessions.transaction import Guarded, Judged, Landed, Work, tr
 from outlast.worker.attempt_state import AttemptState
 from outlast.worker.recall import REASONS
 
+if TYPE_CHECKING:
+    from outlast.worker.context import Completion
+
+T = TypeVar("T", bound=Storable)
 Save = Callable[[Any], Any]
 
 
@@ -170,7 +174,7 @@ class Transaction:
         self._opened: int | None = None
         self.db: Any = None
 
-    async def complete(self, value: Any) -> Any:  # noqa: ANN401 - Completion[T]; the signature is the context's
+    async def complete(self, value: T) -> Completion[T]:
         """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over."""
         side, state = self._side, self._state
         if side is None or self._opened is not None:
@@ -187,7 +191,8 @@ class Transaction:
             await side.rollback()
             raise stopped(state, await state.store.run(completion.verdict(state.hold.claimed.ref)))
         self._opened = opened
-        return self._complete(value)
+        completed: Completion[T] = self._complete(value)
+        return completed
 
     async def __aenter__(self) -> Self:
         self._state.hold.check()
@@ -236,7 +241,7 @@ class SyncTransaction:
         self._opened: int | None = None
         self.db: Any = None
 
-    def complete(self, value: Any) -> Any:  # noqa: ANN401 - Completion[T]; the signature is the context's
+    def complete(self, value: T) -> Completion[T]:
         """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over."""
         side, state = self._side, self._state
         if side is None or self._opened is not None:
@@ -253,7 +258,8 @@ class SyncTransaction:
             side.rollback()
             raise stopped(state, state.store.run_sync(completion.verdict(state.hold.claimed.ref)))
         self._opened = opened
-        return self._complete(value)
+        completed: Completion[T] = self._complete(value)
+        return completed
 
     def __enter__(self) -> Self:
         self._state.hold.check()

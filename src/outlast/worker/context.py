@@ -104,8 +104,9 @@ class _Context:
         self._state.made = completion
         return completion
 
-    def _complete_as(self, value: object) -> Completion[Any]:
-        return self.complete(value)
+    def _complete_as(self, value: Any) -> Completion[Any]:  # noqa: ANN401 - of whatever type the handler completes with
+        completion: Completion[Any] = self.complete(value)
+        return completion
 
     def _deferred(self, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Completion[Any]:
         completion: Completion[Any] = Completion(None, self._state, Saving(save, args, kwargs))

@@ -100,7 +100,7 @@ def unreadable(value: Any, hint: object) -> bool:
 
 # -- any type, any value ----------------------------------------------------------------------------------------
 
-SCALARS = st.sampled_from([int, float, str, bool, None, Kind, Literal["one", 2, None], Literal[3]])
+SCALARS = st.sampled_from([int, float, str, bool, None, Kind, Literal["one", 2] | None, Literal[3]])
 BOUNDED = st.sampled_from(
     [
         Annotated[int, Meta(ge=-3, le=5)],
@@ -132,7 +132,9 @@ def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 TYPES = st.recursive(SCALARS | BOUNDED | RECORDS, _containers, max_leaves=4)
 INTS = st.integers(-12, 12)
-LEAVES = st.none() | st.booleans() | INTS | st.sampled_from([0.5, -1.5, 2.0, 2.5]) | st.sampled_from(["", "a", "aa", "one", "ab", "cat", "é"])
+LEAVES = (
+    st.none() | st.booleans() | INTS | st.sampled_from([0.5, -1.5, 2.0, 2.5]) | st.sampled_from(["", "a", "aa", "one", "ab", "cat", "é"])
+)
 ANYTHING = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*NAMES, "rows", "type", "value"]), inner, max_size=3),

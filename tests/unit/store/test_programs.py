@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from outlast.domain.access import Scope
+from outlast.domain.effects import EffectCall, EffectRef, Intent, Judged, Met, provider_key
 from outlast.domain.errors import KeyReused
 from outlast.domain.retry import GiveUp, RetryIn
 from outlast.domain.work import (
@@ -33,7 +34,7 @@ from outlast.domain.work import (
 )
 from outlast.store.drive import drive
 from outlast.store.program import Operation, Repeat, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control, rerun, status, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, rerun, status, steps, sweep
 
 SCOPE = Scope("acme", "ann")
 REF = TaskRef("acme", "job", 3, 7, "w1:2")
@@ -291,9 +292,15 @@ def test_cancel_revokes_before_it_deletes() -> None:
 
 
 def asked(
-    actions: str = "retry skip dismiss", *, resolved: int = 0, taken: str | None = None, by: str | None = None, required: int = 0
+    actions: str = "retry skip dismiss",
+    *,
+    resolved: int = 0,
+    taken: str | None = None,
+    by: str | None = None,
+    required: int = 0,
+    effect: str | None = None,
 ) -> Rows:
-    return [(3, actions, "which", resolved, taken, by, required)]
+    return [(3, actions, "which", resolved, taken, by, required, "one", effect, None if effect is None else "hash of its input")]
 
 
 @pytest.mark.parametrize(
@@ -448,3 +455,80 @@ def test_a_list_of_a_derived_state_ends_a_full_page_with_its_last_row() -> None:
     execute = page(rows, state="running", limit=2)
     found, cursor = drive(status.jobs(SCOPE, Filter("running"), limit=2, before=None).start(), execute)
     assert ([row.id for row in found], cursor) == (["009", "007"], "007")
+
+
+# -- the effect ledger ----------------------------------------------------------------------------------------
+
+CALL = EffectCall("mail", "x", 1_000)
+EFFECT = EffectRef("acme", "root", "one", "mail", "x")
+MINE = Intent("job", 3, 7)
+PLACE: tuple[str, Rows] = ("effect_place", [("root", "one")])
+
+
+def standing(state: str, *, fence: int = 7, job_id: str = "job", left: int = 400, outcome: str | None = None) -> tuple[str, Rows]:
+    """A row of the statement `effect_of`."""
+    return "effect_of", [(state, job_id, 3, fence, "key", outcome, left)]
+
+
+def test_begin_of_what_is_new_derives_the_key() -> None:
+    script = Play(PLACE, ("insert_effect", [("mail",)]))
+    assert script.run(effects.begin(REF, CALL)) == Met(EFFECT, MINE, "intended", provider_key(EFFECT))
+    params = script.params["insert_effect"]
+    assert (params["effect_root"], params["label"], params["fence"], params["provider_key"]) == ("root", "one", 7, provider_key(EFFECT))
+
+
+@pytest.mark.parametrize("begin", [effects.begin, effects.retake])
+@pytest.mark.parametrize(("row", "verdict"), [(entry(revoked=1), Verdict.CANCELLED), (entry(fence=8), Verdict.STALE)])
+def test_begin_without_authority_reads_why_and_writes_nothing(begin: Any, row: tuple[Any, ...], verdict: Verdict) -> None:
+    assert play(begin(REF, CALL), ("effect_place", []), ("entry", [row])) is verdict
+
+
+def test_begin_of_an_effect_that_was_purged_in_between_asks_to_be_repeated() -> None:
+    with pytest.raises(Repeat):
+        play(effects.begin(REF, CALL), PLACE, ("insert_effect", []), ("effect_of", []))
+
+
+@pytest.mark.parametrize(
+    ("found", "writes", "met"),
+    [
+        (standing("confirmed", fence=2, outcome="1"), [], Met(EFFECT, Intent("job", 3, 2), "confirmed", "key", "1")),
+        (standing("refused", fence=2), ["intend_effect"], Met(EFFECT, MINE, "intended", "key")),
+        (standing("intended"), [], Met(EFFECT, MINE, "intended", "key")),
+        (standing("unknown"), [], Met(EFFECT, MINE, "unknown", "key")),
+        (standing("intended", fence=6), ["doubt_effect"], Met(EFFECT, Intent("job", 3, 6), "unknown", "key", wait_ms=400)),
+        (standing("unknown", fence=6), [], Met(EFFECT, Intent("job", 3, 6), "unknown", "key", wait_ms=400)),
+        (standing("unknown", fence=6, left=-5), [], Met(EFFECT, Intent("job", 3, 6), "unknown", "key")),
+        (standing("intended", job_id="other"), ["doubt_effect"], Met(EFFECT, Intent("other", 3, 7), "unknown", "key", wait_ms=400)),
+    ],
+)
+def test_begin_of_what_stands_already(found: tuple[str, Rows], writes: list[str], met: Met) -> None:
+    steps: list[tuple[str, Rows]] = [(name, []) for name in writes]
+    assert play(effects.begin(REF, CALL), PLACE, ("insert_effect", []), found, *steps) == met
+
+
+@pytest.mark.parametrize(
+    ("found", "writes", "state"),
+    [
+        (standing("unknown", fence=6, left=0), ["intend_effect"], "intended"),
+        (standing("intended", fence=6, left=0), ["intend_effect"], "intended"),
+        (standing("intended", fence=6, left=1), ["doubt_effect"], "unknown"),
+        (standing("unknown", fence=7, left=1), ["intend_effect"], "intended"),
+        (standing("confirmed", outcome="1"), [], "confirmed"),
+        (standing("refused"), ["intend_effect"], "intended"),
+    ],
+)
+def test_retake_waits_for_the_time_of_the_earlier_call(found: tuple[str, Rows], writes: list[str], state: str) -> None:
+    steps: list[tuple[str, Rows]] = [(name, []) for name in writes]
+    assert play(effects.retake(REF, CALL), PLACE, ("insert_effect", []), found, *steps).state == state
+
+
+@pytest.mark.parametrize(("rows", "judged"), [([("refused", None)], Judged("refused", None)), ([], Judged(None, None))])
+def test_settle_that_comes_second_is_told_the_first(rows: Rows, judged: Judged) -> None:
+    assert play(effects.settle(EFFECT, MINE, "confirmed", "1"), ("settle_effect", []), ("effect_outcome", rows)) == judged
+    assert play(effects.settle(EFFECT, MINE, "confirmed", "1"), ("settle_effect", [("x",)])) == Judged("confirmed", "1")
+
+
+def test_act_about_an_effect_writes_nothing_for_an_answer_of_another_shape() -> None:
+    act = control.act(SCOPE, "job", "3.7", action="answer", answer='"yes"', request_hash="h", actor="ann", retention_ms=1)
+    question = asked("answer dismiss", effect="mail")
+    assert play(act, ("lock_job", [("needs_attention", 1, "r", "ann")]), ("attention_of", question)) is Control.MISANSWERED

@@ -185,6 +185,8 @@ CODES: Final[Mapping[str, str]] = {
     "completion_dropped": "The task did not hand its result over.",
     "result_invalid": "The result cannot be stored.",
     "error": "The task failed.",
+    "outcome_unknown": "It is not known whether a call to the outside took place; the next attempt finds out.",
+    "effect_unknown": "It is not known whether a call to the outside took place.",
 }
 """What the codes that come from here mean; a kind's own codes are shown as they are."""
 
@@ -219,6 +221,7 @@ CANCEL_DOES: Final = (
 )
 RERUN: Final = "Run it again"
 RERUN_DOES: Final = "Makes a new job of the same request. This one stays as it is."
+EFFECTS: Final = "Calls to the outside that may have happened:"
 PAST: Final = "What happened so far, in detail"
 PAST_NOTHING: Final = "No attempt has ended yet."
 PAST_TASK, PAST_ATTEMPT, PAST_RESULT, PAST_BEGAN, PAST_ENDED = "Task", "Attempt", "How it ended", "Began", "Ended"

@@ -88,7 +88,7 @@ def _beside(jobs: Sequence[Admission], waiting: Mapping[int, ActiveKey]) -> Prog
     results: dict[int, Admitted | ActiveTaken] = {}
     actives: dict[int, str] = {}
     for place, unique in waiting.items():
-        active, owner = yield from _active(jobs[place])
+        active, owner = yield from _active(jobs[place].tenant, unique)
         if unique.policy == "reject" or owner != jobs[place].owner:  # nobody is given what is another's, nor ends it
             results[place] = yield from _dropped(jobs[place], active)
         else:
@@ -128,10 +128,9 @@ def _dropped(job: Admission, active: str) -> Program[ActiveTaken]:
     return ActiveTaken(active)
 
 
-def _active(job: Admission) -> Program[tuple[str, str]]:
+def _active(tenant: str, unique: ActiveKey) -> Program[tuple[str, str]]:
     """Id and owner of the job that has the unique key; it may have ended between the two statements."""
-    assert job.unique is not None
-    rows = yield Statement("active_job", {"tenant": job.tenant, "scope": job.unique.scope, "active": job.unique.key})
+    rows = yield Statement("active_job", {"tenant": tenant, "scope": unique.scope, "active": unique.key})
     if not rows:
         raise Repeat
     return str(rows[0][0]), str(rows[0][1])

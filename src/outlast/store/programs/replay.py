@@ -11,9 +11,7 @@ from outlast.store.programs.graph import JobChange, write
 
 
 @operation(Access.TRANSACTION)
-def replay(
-    scope: Scope, job_id: str, *, audit_id: str, actor: str, reason: str, request_hash: str, retention_ms: int
-) -> Program[Control]:
+def replay(scope: Scope, job_id: str, *, audit_id: str, actor: str, reason: str, request_hash: str, retention_ms: int) -> Program[Control]:
     """Takes `retry` for every open question that offers it. With none open it is a success without a write, as its own repeat is."""
     place = {"tenant": scope.tenant, "job_id": job_id}
     locked = yield Statement("lock_job", {**place, "owner": scope.owner})

@@ -34,7 +34,7 @@ class AsyncAlchemy:
         self._session = session
 
     async def _connection(self) -> Host:
-        connection = getattr(self._session, "connection", None)
+        connection: Host = getattr(self._session, "connection", None)
         return await connection() if callable(connection) else self._session
 
     async def begin(self) -> None:

@@ -393,27 +393,32 @@ class _Snapshot:
         self.tables = tables
         self.jobs: dict[Key, _Job] = {(row["tenant"], row["id"]): _Job(row) for row in tables["job"]}
         for table, row, job in self._rows():
-            match table:
-                case "job_input":
-                    job.inputs += 1
-                case "task":
-                    job.tasks[row["no"]] = row
-                case "queue_entry":
-                    job.entries[row["no"]] = row
-                case "edge":
-                    job.edges.append(row)
-                case "output":
-                    job.outputs[row["no"]] = row
-                case "attempt":
-                    job.attempts[row["no"]].append(row)
-                case "step":
-                    job.steps[row["no"]].append(row)
-                case "attention":
-                    job.questions[row["no"]].append(row)
-                case "effect":
-                    job.effects.append(row)
-                case _:
-                    pass
+            if table == "effect":
+                job.effects.append(row)
+            else:
+                self._take(table, row, job)
+
+    @staticmethod
+    def _take(table: str, row: Row, job: _Job) -> None:
+        match table:
+            case "job_input":
+                job.inputs += 1
+            case "task":
+                job.tasks[row["no"]] = row
+            case "queue_entry":
+                job.entries[row["no"]] = row
+            case "edge":
+                job.edges.append(row)
+            case "output":
+                job.outputs[row["no"]] = row
+            case "attempt":
+                job.attempts[row["no"]].append(row)
+            case "step":
+                job.steps[row["no"]].append(row)
+            case "attention":
+                job.questions[row["no"]].append(row)
+            case _:
+                pass
 
     def _rows(self) -> Iterator[tuple[str, Row, _Job]]:
         for table in TABLES[1:]:

@@ -232,6 +232,22 @@ def test_a_question_without_a_retry_is_left_to_its_owner(shell: Shell) -> None:
     assert "Pack: which_colour offers no retry, but answer, dismiss; its owner decides" in said.stderr
 
 
+def test_replay_is_an_operators_and_needs_a_reason(either: Shell) -> None:
+    job_id = either.submit('{"how": "fail"}')
+    either.work()
+    assert "--reason" in either.run("jobs", "replay", job_id, code=2).stderr
+    command = ("jobs", "replay", job_id, "--reason", "There is paper again.")
+    assert either.run(*command).stdout == f"{job_id} running\n"
+    assert json.loads(either.run(*command, "--json").stdout)["state"] == "running", "again is no error"
+    either.work()
+    assert len(shown(either, job_id)["attempts"]) == 2
+    assert either.run(*command, "--as", "acme:op:operator").stdout == f"{job_id} running\n"
+    assert "not do this" in either.run(*command, "--as", "acme:ann", code=1).stderr
+    assert "one visible character" in either.run("jobs", "replay", job_id, "--reason", " ", code=1).stderr
+    either.run("jobs", "cancel", job_id)
+    assert "was cancelled" in either.run(*command, code=4).stderr
+
+
 def test_rerun_needs_the_application_and_a_final_job(either: Shell) -> None:
     job_id = either.submit()
     assert "--target module:attribute, or the environment variable OUTLAST_TARGET" in either.run("jobs", "rerun", job_id, code=2).stderr

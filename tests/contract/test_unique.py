@@ -268,8 +268,8 @@ def test_many_each_by_its_policy_in_the_order_asked(h: Harness) -> None:
         h.admission(key="2"),
         h.admission(unique="t", policy="reject", key="1"),
         h.admission(unique="r", policy="existing", key="0"),
-        h.admission(unique="t", policy="existing"),
-        h.admission(unique="s", policy="existing"),
+        h.admission(unique="q", policy="existing"),
+        h.admission(unique="r", policy="existing"),
         h.admission(),
     ]
     assert h.submit_all(*jobs) == [
@@ -277,8 +277,8 @@ def test_many_each_by_its_policy_in_the_order_asked(h: Harness) -> None:
         Admitted(jobs[1].job_id, replayed=False),
         Admitted(jobs[2].job_id, replayed=False),
         Admitted(held["r"].job_id, replayed=True),
-        Admitted(jobs[2].job_id, replayed=True),
-        Admitted(jobs[0].job_id, replayed=True),
+        Admitted(jobs[4].job_id, replayed=False),
+        Admitted(held["r"].job_id, replayed=True),
         Admitted(jobs[6].job_id, replayed=False),
     ]
     assert state(h, held["s"].job_id) == ("cancelled", "superseded", None)
@@ -286,6 +286,15 @@ def test_many_each_by_its_policy_in_the_order_asked(h: Harness) -> None:
     again = h.submit_all(*(job for job in jobs if job.key))
     assert [result.job_id for result in again] == [jobs[0].job_id, jobs[1].job_id, jobs[2].job_id, held["r"].job_id]
     assert h.snapshot() == before
+
+
+def test_many_of_one_key_are_one_job(h: Harness) -> None:
+    jobs = [h.admission(unique="u", key=key) for key in ("b", None, "a", None)]
+    results = h.submit_all(*jobs)
+    (made,) = h.rows("job")
+    assert {result.job_id for result in results} == {made["id"]}
+    assert sorted(result.replayed for result in results) == [False, True, True, True]
+    assert {s["job_id"] for s in h.rows("submission")} == {made["id"]}
 
 
 def test_many_are_all_or_none(h: Harness) -> None:

@@ -60,6 +60,8 @@ OF_CLIENTS: dict[str, tuple[Statement, dict[str, str]]] = {
     "revoke_entries": (Statement("revoke_entries", _PLACE), {"queue_entry": "queue_entry_pkey"}),
     "cancel_tasks": (Statement("cancel_tasks", _PLACE), {"task": "task_pkey", "queue_entry": "queue_entry_pkey"}),
     "delete_unheld": (Statement("delete_unheld", _PLACE), {"queue_entry": "queue_entry_pkey"}),
+    "active_job": (Statement("active_job", {"tenant": TENANT, "scope": f"k/{OWNER}", "active": "u"}), {"job": "outlast_job_active"}),
+    "job_stands": (Statement("job_stands", _PLACE), {"job": ONE_JOB}),
     "task_list": (Statement("task_list", _PLACE), {"task": "task_pkey", "queue_entry": "queue_entry_pkey"}),
 }
 

@@ -63,7 +63,6 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("no attempts", {"tasks": [A], "max_attempts": 0}, ">= 1", "/max_attempts"),
     ("a negative base", {"tasks": [A], "retry_base": -0.1}, ">= 0", "/retry_base"),
     ("too many tasks", {"tasks": [{"label": str(n)} for n in range(1001)]}, "at most 1000 tasks", "/tasks/1000"),
-    ("attach", {"tasks": [A, {"label": "B", "attach": "text"}]}, "'attach' of a task is not available yet", "/tasks/1/attach"),
     ("an effect without a name", {"tasks": [{**A, "effect": {"mode": "neither"}}]}, "missing", "/tasks/0/effect/name"),
     ("another mode", {"tasks": [{**A, "effect": {"name": "charge", "mode": "maybe"}}]}, "allowed values", "/tasks/0/effect/mode"),
     ("key", {"tasks": [{**A, "key": "k", "limit": 2}]}, "not available yet", "/tasks/0/key"),

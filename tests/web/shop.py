@@ -6,7 +6,7 @@ import asyncio
 
 from msgspec import Struct
 
-from outlast import Ask, Context, Outlast, Permanent, Plan
+from outlast import Ask, Context, Outlast, Permanent, Plan, RetryPolicy
 
 
 class Note(Struct, kw_only=True):
@@ -65,6 +65,17 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         text = plan.task(write, label="Text", usable=True)
         plan.task(broken, label="Paper", after=[text])
 
+    async def lose(key: str) -> str:
+        raise ConnectionError("the answer was lost")
+
+    @jobs.task(retry=RetryPolicy(base=0))
+    async def debit(ctx: Context, note: Note) -> str:
+        return await ctx.effect("card <charge>", lose, timeout=0.2)
+
+    @jobs.kind("charge", label="A charge")
+    def charge_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(debit, label="Card")
+
     @jobs.kind("question", label="A question")
     def question_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(choose, label="Colour")
@@ -73,6 +84,14 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
     def extra_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(write, label="Text")
         plan.task(doubt, label="Extra", optional=True)
+
+    @jobs.task(max_attempts=1)
+    async def vanish(ctx: Context, note: Note) -> str:
+        raise Permanent("input_gone", note.text.strip())
+
+    @jobs.kind("revoked", label="No longer permitted", still_permitted=lambda owner, job: False)
+    def revoked_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(write, label="Text")
 
     @jobs.kind("shared", label="One for all of the tenant", unique_scope="tenant")
     def shared_kind(plan: Plan[Note], input: Note) -> None:

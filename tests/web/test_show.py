@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from web.reading import Visitor
 from web.site import ANN, BOB, OPS, OTHER, OTHER_OPS, Site, final
 
 RANDOM = "01a22e54-c2df-7e37-903a-12cb95425edc"
@@ -192,6 +193,29 @@ async def test_the_past_is_for_the_owner(site: Site) -> None:
     assert [a["action"] for a in question["actions"]] == ["retry", "dismiss"]
     assert past["job"]["attention"] == question
     assert past["correlation_id"] == job["correlation_id"]
+
+
+async def test_the_past_names_what_may_have_happened_outside(site: Site) -> None:
+    job = await site.submit("charge")
+    address = f"/v1/jobs/{job['id']}"
+    async with site.working():
+        asked = await site.until(job["id"], lambda j: j["state"] == "needs_attention")
+        assert asked["attention"]["code"] == "effect_unknown"
+        assert [a["action"] for a in asked["attention"]["actions"]] == ["retry", "answer", "dismiss"]
+        past: dict[str, Any] = (await site.call("GET", f"{address}/recovery")).json
+        (effect,) = past["effects"]
+        assert (effect["task"], effect["name"], effect["state"]) == ("Card", "card <charge>", "unknown")
+        assert [a["code"] for a in past["attempts"]] == ["outcome_unknown", "effect_unknown"]
+        page = await Visitor(site).get(f"/jobs/{job['id']}")
+        assert "card <charge> (Card)" in page.one("details", id="past-details").one("ul", id="past-effects").text
+        decision = {"attention_id": asked["attention"]["id"], "action": "answer"}
+        refused = await site.call("POST", f"{address}/actions", json_body={**decision, "input": "yes"})
+        assert (refused.status, refused.code) == (422, "invalid")
+        given = {"happened": True, "outcome": "c-7"}
+        assert (await site.call("POST", f"{address}/actions", json_body={**decision, "input": given})).status == 202
+        await site.until(job["id"], lambda j: j["state"] == "completed")
+    assert (await site.call("GET", f"{address}/result")).json == "c-7"
+    assert (await site.call("GET", f"{address}/recovery")).json["effects"] == []
 
 
 async def test_links_lie_where_the_host_mounts_the_application(small: Site) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal, cast
 
 import pytest
@@ -421,7 +420,7 @@ async def test_a_coroutine_that_nobody_can_run_was_not_begun(url: str, start: St
 
     @jobs.task(name="post")
     def mail(ctx: SyncContext, letter: Letter) -> None:
-        cast("Any", ctx.effect)("mail", partial(coroutine))
+        cast("Any", ctx.effect)("mail", lambda key: coroutine(key))  # noqa: PLW0108 - that it is one must not be seen
 
     await start(jobs)
     view = await reached(jobs, await submit(jobs), lambda view: view.attention is not None)

@@ -34,6 +34,7 @@ from outlast.domain.model import (
     TargetRef,
     TaskView,
     Unique,
+    UniquePolicy,
 )
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
@@ -134,13 +135,14 @@ def prepare_many(app: Application, submissions: Iterable[Submission], *, owner: 
         prepare(app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before, unique=s.unique, target=s.target)
         for s in submissions
     ]
-    first: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], tuple[int, UniquePolicy, str | None]] = {}
     for place, job in enumerate(prepared):
         if job.unique is None:
             continue
-        other = first.setdefault((job.unique.scope, job.unique.key), place)
-        if other != place and job.unique.policy != "existing" and (job.key is None or job.key != prepared[other].key):
-            raise Invalid(f"Submissions {other} and {place} have the same unique key, so that one would refuse or replace the other.")
+        other, policy, key = first.setdefault((job.unique.scope, job.unique.key), (place, job.unique.policy, job.key))
+        repeated = other == place or (key is not None and key == job.key)
+        if not repeated and not policy == job.unique.policy == "existing":
+            raise Invalid(f"Submissions {other} and {place} have the same unique key: one would refuse or replace the other.")
     return prepared
 
 

@@ -92,14 +92,19 @@ def _problems(value: JSON, schema: object, path: Path, definitions: Definitions)
     if not _of_type(value, known):
         yield Problem(path, f"is {_name(value)}, not {' or '.join(_types(known))}")
         return
-    allowed = [_list(known["enum"])] * ("enum" in known) + [[known["const"]]] * ("const" in known)
-    if not all(any(_same(value, one) for one in values) for values in allowed):
+    if not _allowed(value, known):
         yield Problem(path, "is none of the allowed values")
     yield from (Problem(path, said) for said in _bounds(value, known))
     if isinstance(value, dict):
         yield from _members(value, known, path, definitions)
     elif isinstance(value, list):
         yield from _items(value, known, path, definitions)
+
+
+def _allowed(value: JSON, schema: Mapping[str, JSON]) -> bool:
+    if "enum" in schema and not any(_same(value, one) for one in _list(schema["enum"])):
+        return False
+    return "const" not in schema or _same(value, schema["const"])
 
 
 def _composed(value: JSON, schema: Mapping[str, JSON], path: Path, definitions: Definitions) -> Iterator[Problem]:

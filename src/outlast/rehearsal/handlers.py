@@ -11,13 +11,13 @@ from outlast.app import Outlast
 from outlast.domain.effects import Confirmed
 from outlast.domain.errors import Invalid
 from outlast.domain.failures import Ask, Permanent, Stopped
-from outlast.domain.kinds import Plan, PlannedTask, TaskOptions
+from outlast.domain.kinds import Plan, PlannedTask, Task, TaskOptions
 from outlast.domain.retry import RetryPolicy
 from outlast.rehearsal import outside
 from outlast.rehearsal.model import Effect, Part, Question, Rehearsal, Report
 from outlast.rehearsal.performance import SLICE, Asking, Blocking, Calling, Stepping, Working, note, perform
 from outlast.rehearsal.planning import check, in_order
-from outlast.worker.context import Context, SyncContext
+from outlast.worker.context import Completion, Context, SyncContext
 
 app = Outlast(os.environ.get("OUTLAST_STORE") or "sqlite:///rehearsal.db")
 
@@ -25,10 +25,27 @@ _WORDS = "The rehearsal asks: how shall it go on?"
 _ANY_JSON = cast("type[dict[str, Any]]", object)
 
 
+@app.target("document")
+def put_document(_db: object, ref: str, expected: str, text: str) -> str | None:
+    """A document of the fake provider: changed where it is at the version that is expected."""
+    return outside.put_document(ref, expected, text)
+
+
 @app.task
 async def rehearse(ctx: Context, input: Rehearsal) -> Report:
     """One task of a rehearsal on the event loop."""
+    return await _perform(ctx, _part_of(ctx, input))
+
+
+@app.task
+async def rehearse_attach(ctx: Context, input: Rehearsal) -> Completion[str]:
+    """One task of a rehearsal on the event loop, whose text goes to the job's target."""
     part = _part_of(ctx, input)
+    await _perform(ctx, part)
+    return ctx.attach(part.attach or "")
+
+
+async def _perform(ctx: Context, part: Part) -> Report:
     performance = perform(part, ctx)
     try:
         doing = next(performance)
@@ -113,7 +130,18 @@ async def _ask(ctx: Context, question: Question) -> object:
 @app.task
 def rehearse_in_thread(ctx: SyncContext, input: Rehearsal) -> Report:
     """One task of a rehearsal as a plain function in a thread."""
+    return _perform_in_thread(ctx, _part_of(ctx, input))
+
+
+@app.task
+def rehearse_attach_in_thread(ctx: SyncContext, input: Rehearsal) -> Completion[str]:
+    """One task of a rehearsal in a thread, whose text goes to the job's target."""
     part = _part_of(ctx, input)
+    _perform_in_thread(ctx, part)
+    return ctx.attach(part.attach or "")
+
+
+def _perform_in_thread(ctx: SyncContext, part: Part) -> Report:
     performance = perform(part, ctx)
     try:
         doing = next(performance)
@@ -200,7 +228,14 @@ def _part_of(ctx: Context | SyncContext, input: Rehearsal) -> Part:
     raise Permanent("not_rehearsed", "Submit the kind 'rehearsal': this task is a part of it and does nothing alone.")
 
 
-@app.kind("rehearsal", version=1, label="Rehearsal", success="The rehearsal is over.", cancel_note="What a task has done stays done.")
+@app.kind(
+    "rehearsal",
+    version=1,
+    target=put_document,
+    label="Rehearsal",
+    success="The rehearsal is over.",
+    cancel_note="What a task has done stays done.",
+)
 def rehearsal(plan: Plan[Rehearsal], input: Rehearsal) -> None:
     """The plan, in the order of the input where `after` allows it."""
     check(input.tasks)
@@ -217,7 +252,11 @@ def rehearsal(plan: Plan[Rehearsal], input: Rehearsal) -> None:
 
 
 def _place(plan: Plan[Rehearsal], input: Rehearsal, part: Part, after: list[PlannedTask]) -> PlannedTask:
-    task = rehearse_in_thread if part.sync else rehearse
+    task: Task[Rehearsal, Any]
+    if part.attach is None:
+        task = rehearse_in_thread if part.sync else rehearse
+    else:
+        task = rehearse_attach_in_thread if part.sync else rehearse_attach
     options: TaskOptions = {
         "queue": part.queue,
         "max_attempts": input.max_attempts,

@@ -17,6 +17,7 @@ ADDRESS: Final = "OUTLAST_REHEARSAL_PROVIDER"
 TIMEOUT: Final = 2.0
 _MOST: Final = 65_536
 _BUSY: Final = 429
+_CONFLICT: Final = 409
 
 
 def charge(key: str, what: dict[str, object]) -> str:
@@ -40,6 +41,16 @@ def find(key: str) -> Confirmed[str]:
     if not body["items"]:
         raise Refused("not_found", "The provider has no such effect.")
     return Confirmed(str(body["items"][0]["id"]))
+
+
+def put_document(ref: str, expected: str, text: str) -> str | None:
+    """The document's new version; None: it is at another one."""
+    status, _, answer = _ask("PUT", f"/documents/{quote(ref, safe='')}", "", {"text": text, "version": expected})
+    if status == _CONFLICT:
+        return None
+    if status not in (200, 201):
+        raise ConnectionError(f"the provider answered {status}")
+    return str(answer["version"])
 
 
 def _ask(method: str, path: str, key: str, what: dict[str, object] | None) -> tuple[int, http.client.HTTPMessage, dict[str, Any]]:

@@ -9,7 +9,7 @@ from outlast.domain.errors import Invalid
 from outlast.rehearsal.faults import exception_names
 from outlast.rehearsal.model import Part
 
-_LATER = ("attach", "key", "limit")
+_LATER = ("key", "limit")
 
 
 def check(parts: Sequence[Part]) -> None:

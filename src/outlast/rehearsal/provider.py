@@ -15,7 +15,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 MAX_BODY: Final = 1_048_576
@@ -147,10 +147,9 @@ class Handler(BaseHTTPRequestHandler):
         ref, body = _document(urlsplit(self.path).path), self._body()
         if ref is None:
             raise Wrong(404, "there is no such thing")
-        if not isinstance(body, dict) or set(body) - {"text", "version"}:
-            raise Wrong(422, "a document is changed by text and version")
+        members = _members(body, {"text", "version"}, "a document is changed by text and version")
         with self.book.lock:
-            return self.book.put(ref, body.get("text"), body.get("version"))
+            return self.book.put(ref, members.get("text"), members.get("version"))
 
     # -- faults -------------------------------------------------------------------------------------------------
 
@@ -226,11 +225,17 @@ def _document(path: str) -> str | None:
     return unquote(found[1]) if found else None
 
 
+def _members(body: object, known: set[str], advice: str) -> dict[str, Any]:
+    members = cast("dict[str, Any]", body) if isinstance(body, dict) else None
+    if members is None or set(members) - known:
+        raise Wrong(422, advice)
+    return members
+
+
 def _fault(body: object) -> Fault:
-    if not isinstance(body, dict) or set(body) - {"mode", "status", "retry_after", "seconds", "times"}:
-        raise Wrong(422, "a fault has mode, status, retry_after, seconds and times")
     made = Fault(times=1)
-    for name, value in body.items():
+    known = {"mode", "status", "retry_after", "seconds", "times"}
+    for name, value in _members(body, known, "a fault has mode, status, retry_after, seconds and times").items():
         setattr(made, name, value)
     number = (int, float)
     if (

@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from outlast.domain.defaults import LONGEST
 from outlast.domain.effects import Confirmed, EffectCall, Judged, Met, input_hash
@@ -133,9 +133,10 @@ def _reconcile(state: AttemptState, wanted: Wanted, met: Met, ask: Callable[[str
     if made.error is not None:
         state.doubt = made.error
         return made
-    if not isinstance(made.value, Confirmed):
+    found: object = made.value
+    if not isinstance(found, Confirmed):
         return Made(error=Invalid("reconcile returns Confirmed(value), or raises Refused where the effect surely did not happen."))
-    return (yield from _happened(state, wanted, met, made.value.value))
+    return (yield from _happened(state, wanted, met, cast("Confirmed[None]", found).value))
 
 
 def _happened(state: AttemptState, wanted: Wanted, met: Met, value: object) -> Recall[Made]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from outlast.client import calls
 from outlast.domain.conflicts import Conflict
 from outlast.domain.errors import Invalid
-from outlast.domain.model import Action
+from outlast.domain.model import Action, JobView
 from outlast.domain.payload import JSON, check_key, parse
 from outlast.http import actions
 from outlast.http.call import Call
@@ -54,16 +54,8 @@ async def act(call: Call) -> Response:
     if answers != ("input" in sent):
         raise Problem("invalid", messages.FORM_BROKEN)
     try:
-        view, _ = await call.desk.drive(
-            calls.decide(
-                call.desk.app,
-                call.job_id,
-                sent["attention_id"],
-                action=cast("Action", sent["action"]),  # anything else is refused there
-                principal=call.principal,
-                given=_answer(typed, limit=call.desk.app.settings.max_input) if answers else None,
-            )
-        )
+        given = _answer(typed, limit=call.desk.app.settings.max_input) if answers else None
+        view = await _decided(call, sent["attention_id"], cast("Action", sent["action"]), given, typed)
     except Conflict as error:
         return await not_done(call, problem_of(error), draft=Draft(sent["attention_id"], typed))
     except Invalid as error:
@@ -71,6 +63,27 @@ async def act(call: Call) -> Response:
         return await not_done(call, problem_of(error), draft=Draft(sent["attention_id"], typed, wrong))
     emit(JobControlled(view.id, sent["action"], view.correlation_id))
     return see_other(frame_of(call), f"/jobs/{view.id}")
+
+
+async def _decided(call: Call, attention_id: str, action: Action, given: JSON, typed: str) -> JobView:
+    """The job after the decision. What was typed may be JSON by accident: where only the text itself fits, that is the answer."""
+
+    async def decide(answer: JSON) -> JobView:
+        view, _ = await call.desk.drive(
+            calls.decide(call.desk.app, call.job_id, attention_id, action=action, principal=call.principal, given=answer)
+        )
+        return view
+
+    try:
+        return await decide(given)
+    except Invalid as error:
+        if action != "answer" or not error.pointers or given == typed:
+            raise
+        refused = error
+    try:
+        return await decide(typed)
+    except Invalid:
+        raise refused from None
 
 
 def _answer(typed: str, *, limit: int) -> JSON:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from outlast.domain.model import Action, JobView, Outcome, State, TaskState
 from outlast.http.wire import LABELS
@@ -121,6 +121,9 @@ THEN_GIVEN_UP: Final = "the job is given up."
 MORE_QUESTIONS: Final = "There are more questions; they are shown when these are settled. In all:"
 YOUR_ANSWER: Final = "Your answer"
 ANSWER_HINT: Final = "Plain text, or JSON where the question asks for it."
+ANSWER_TEXT: Final = "Plain text."
+ANSWER_JSON: Final = "JSON of the form that the question asks for."
+ANSWER_OBJECT: Final = "JSON, an object with"
 ANSWER_EMPTY: Final = "Write an answer first."
 ANSWER_NOT_JSON: Final = "To send it as plain text, let it begin with a word."
 ANSWER_KEPT: Final = "What you had written, to copy if you need it:"
@@ -130,6 +133,22 @@ CONSEQUENCES: Final[Mapping[Action, str]] = {
     "skip": "Leaves this optional part out. The rest goes on.",
     "dismiss": "Ends the whole job. What is stored stays; nothing more is done.",
 }
+
+
+def answer_hint(shape: Mapping[str, object] | None) -> str:
+    """What an answer looks like, as far as a line can say it."""
+    if shape is None:
+        return ANSWER_HINT
+    if shape.get("type") == "string":
+        return ANSWER_TEXT
+    named = shape.get("properties")
+    if not isinstance(named, Mapping) or not named:
+        return ANSWER_JSON
+    required = shape.get("required")
+    needed = cast("list[object]", required) if isinstance(required, list) else []
+    members = ", ".join(name if name in needed else f"{name} ({OPTIONAL})" for name in cast("Mapping[str, object]", named))
+    return f"{ANSWER_OBJECT} {members}."
+
 
 # -- its page: results, tasks, facts -----------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def act(
     if action == "skip":
         yield from skip(job, no)
     else:
-        yield from judge(EffectRef(scope.tenant, locked[0][2], label, name, input_hash), word)
+        yield from judge(EffectRef(scope.tenant, locked[0][2], label, name or "", input_hash), word)
         if answer is not None:
             yield Statement("store_answer", {**place, "no": no, "name": f"answer/{attention_id}", "body": answer})
         yield Statement("reopen_task", {**place, "no": no})

@@ -32,10 +32,11 @@ class AsyncAlchemy:
 
     def __init__(self, session: Host) -> None:
         self._session = session
+        # A session's `connection` is a method; a connection has a property of that name, which is the driver's.
+        self._is_session = callable(getattr(session, "connection", None))
 
     async def _connection(self) -> Host:
-        connection: Host = getattr(self._session, "connection", None)
-        return await connection() if callable(connection) else self._session
+        return await self._session.connection() if self._is_session else self._session
 
     async def begin(self) -> None:
         """See `AsyncSide`."""

@@ -242,8 +242,8 @@ def test_replay_is_an_operators_and_needs_a_reason(either: Shell) -> None:
     either.work()
     assert len(shown(either, job_id)["attempts"]) == 2
     assert either.run(*command, "--as", "acme:op:operator").stdout == f"{job_id} running\n"
-    assert "not do this" in either.run(*command, "--as", "acme:ann", code=1).stderr
-    assert "one visible character" in either.run("jobs", "replay", job_id, "--reason", " ", code=1).stderr
+    assert "not do this" in either.run(*command, "--as", "acme:ann", code=7).stderr
+    assert "one visible character" in either.run("jobs", "replay", job_id, "--reason", " ", code=2).stderr
     either.run("jobs", "cancel", job_id)
     assert "was cancelled" in either.run(*command, code=4).stderr
 

@@ -194,7 +194,8 @@ def submit(policy: UniquePolicy, *, id: str = OTHER, key: str | None = None, uni
 
 def submit_many(*wanted: tuple[str, UniquePolicy], ids: Sequence[str], keys: Sequence[str | None]) -> Act:
     """Several unique keys in one submission, in that order."""
-    jobs = [job(task(0), id=one, key=key, unique=unique, policy=policy) for (unique, policy), one, key in zip(wanted, ids, keys, strict=True)]
+    named = zip(wanted, ids, keys, strict=True)
+    jobs = [job(task(0), id=one, key=key, unique=unique, policy=policy) for (unique, policy), one, key in named]
     name = " ".join(f"{unique} {policy}" for unique, policy in wanted)
     return Act(f"submit many {name}", lambda: admission.admit_all(jobs), client=True)
 

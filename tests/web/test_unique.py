@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import Counter
 from typing import Any
 
+import psycopg
 import pytest
 
+from outlast.store.open import migrate
+from servers.postgres import PostgresServer
+from web.shop import make
 from web.site import ANN, BOB, OTHER, Answer, Site, final
 
 OLGA = "acme:olga:operator"
@@ -130,6 +135,56 @@ async def test_null_is_none(small: Site) -> None:
     for key in "ab":
         assert (await post(small, {"kind": "note", "input": {"text": "x"}, "unique": None}, key)).status == 202
     assert len(await jobs_of(small)) == 2
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("policy", ["existing", "replace"])
+async def test_fifty_at_once_whatever_isolation_the_database_is_set_to(postgres_server: PostgresServer, policy: str) -> None:
+    name = f"unique_{uuid.uuid4().hex[:8]}"
+    url = postgres_server.create_database(name)
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"alter database {name} set default_transaction_isolation = 'repeatable read'")
+    await asyncio.to_thread(migrate, url)
+    sites = [Site(make(url)) for _ in range(3)]
+    answers = await asyncio.gather(*(post(sites[n % 3], body(policy, text=f"{n}"), f"k{n}") for n in range(50)))
+    assert {answer.status for answer in answers} == {202}
+    assert len([job for job in await jobs_of(sites[0]) if job["state"] == "queued"]) == 1
+    for site in sites:
+        site.app.stop()
+        await site.jobs.close()
+
+
+async def test_a_winner_that_rolls_back_leaves_the_key_to_the_next(postgres_server: PostgresServer) -> None:
+    """Nobody is told of a job that is not there: who waited for a transaction that came to nothing makes the job itself."""
+    url = postgres_server.create_database(f"unique_{uuid.uuid4().hex[:8]}")
+    await asyncio.to_thread(migrate, url)
+    site = Site(make(url))
+    model = (await post(site, body("existing", key="other"), "k0")).json["id"]
+    with psycopg.connect(url) as winner:
+        winner.execute(
+            "insert into outlast.job select (jsonb_populate_record(j, jsonb_build_object('id', gen_random_uuid(), 'active_key', 'u'))).* "
+            "from outlast.job j where id = %s",
+            (model,),
+        )
+        waiting = [asyncio.create_task(post(site, body("existing"), f"k{n}")) for n in range(1, 4)]
+        async with asyncio.timeout(10):
+            while not await asyncio.to_thread(_waits, url):  # noqa: ASYNC110 - another session's locks tell nobody
+                await asyncio.sleep(0.02)
+        winner.rollback()
+    answers = await asyncio.gather(*waiting)
+    assert {answer.status for answer in answers} == {202}
+    assert len({answer.json["id"] for answer in answers}) == 1
+    assert sum("idempotency-replayed" in answer.headers for answer in answers) == 2
+    site.app.stop()
+    await site.jobs.close()
+
+
+def _waits(url: str) -> bool:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        ).fetchone()
+    return row is not None and row[0] > 0
 
 
 @pytest.mark.timeout(60)

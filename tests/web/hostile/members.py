@@ -253,8 +253,8 @@ def _actions() -> Iterator[Hostile]:
     for offered in ("retry", "skip"):
         yield act(f"not offered: {offered}", {"attention_id": "0.1", "action": offered}, 422, "not_offered")
     for value in _ANSWERS:
-        # Of what type an answer is to be is known to the handler that asked; it asks again.
-        yield act(f"with the answer {value!r}", {"attention_id": "0.1", "action": "answer", "input": value}, 202)
+        yield act(f"with the answer {value!r}", {"attention_id": "0.1", "action": "answer", "input": value}, 422, "invalid")
+    yield act("with an answer", answer, 202)
     yield act("dismiss with an input", {"attention_id": "0.1", "action": "dismiss", "input": {"a": MARKER}}, 422, "invalid")
     yield post("an action on a job without questions", "/v1/jobs/{completed}/actions", {"attention_id": "0.1", "action": "dismiss"}, 409)
     yield post("an action without a body", target, b"", 400, "malformed_json")

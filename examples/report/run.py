@@ -98,9 +98,8 @@ class Example:
                 check(
                     get(ref).attach == "attached" and version == _ATTACHED and text.startswith("# "), f"{ref} should have the report's text"
                 )
-        self.say(
-            f"{len(ids) - len(edited)} documents have their report; the {len(edited)} that were edited are untouched, and their reports kept."
-        )
+        attached = len(ids) - len(edited)
+        self.say(f"{attached} documents have their report; the {len(edited)} that were edited are untouched, and their reports kept.")
 
         ref = edited[0]
         no = next(task.no for task in app.jobs.sync.tasks(ids[ref], principal=READER) if task.parked)

@@ -99,7 +99,8 @@ class Harness:
         found = self.sql(f"select * from {{outlast.{table}}}")
         column = "id" if table == "job" else "job_id"
         kept = [row for row in found if job is None or row[column] == job]
-        return sorted(kept, key=lambda r: [str(r.get(name)).rjust(20) for name in ("tenant", column, "no", "child", "fence", "id", "name")])
+        order = ("tenant", column, "no", "parent", "child", "fence", "id", "name")
+        return sorted(kept, key=lambda r: [str(r.get(name)).rjust(20) for name in order])
 
     def rows_of(self, table: str) -> list[Row]:
         """All rows of a table that is no job's."""

@@ -113,7 +113,9 @@ class SyncClient:
 
     def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
         """Applies task `no`'s parked result to the target, if it stands at the version that is named. Raises Conflict."""
-        return attaching.attach_sync(self._app, self.store, self._sessions, job_id, no, principal, target_version)
+        return attaching.attach_sync(
+            self._app, self.store, self._sessions, job_id, no=no, principal=principal, target_version=target_version
+        )
 
     def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:
         """A new job of the same request that names the old one; the same key gives the same new job. Conflict: not final."""

@@ -78,8 +78,8 @@ def _changed(job: JobView) -> Conflict:
     return Conflict("The target is not at the version you named. Look at it and decide again.", job=job, code="target_changed")
 
 
-async def attach(  # noqa: PLR0917 - one place calls it
-    app: Application, store: Store, sessions: Sessions, job_id: str, no: int, principal: Principal, target_version: str
+async def attach(
+    app: Application, store: Store, sessions: Sessions, job_id: str, *, no: int, principal: Principal, target_version: str
 ) -> JobView:
     """Applies a parked result."""
     found = await adrive_call(_find(app, job_id, no, principal, target_version), store)
@@ -87,7 +87,7 @@ async def attach(  # noqa: PLR0917 - one place calls it
     if not inspect.iscoroutinefunction(fn):
         from asyncio import to_thread  # noqa: PLC0415 - `import outlast` stays quick in processes that run no loop
 
-        return await to_thread(_attach_now, found, app, store, sessions, no, principal, target_version)
+        return await to_thread(partial(_attach_now, found, app, store, sessions, no=no, principal=principal, target_version=target_version))
 
     async def save(db: Any) -> object:  # noqa: ANN401
         return await fn(db, found.ref, target_version, found.value)
@@ -101,17 +101,17 @@ async def attach(  # noqa: PLR0917 - one place calls it
 
 
 def attach_sync(
-    app: Application, store: Store, sessions: Sessions, job_id: str, no: int, principal: Principal, target_version: str
+    app: Application, store: Store, sessions: Sessions, job_id: str, *, no: int, principal: Principal, target_version: str
 ) -> JobView:
     """Applies a parked result, in this thread; the target's function must be a plain one."""
     found = drive_call(_find(app, job_id, no, principal, target_version), store)
     if inspect.iscoroutinefunction(found.target.fn):
         raise Invalid(f"The function of the target {found.target.name!r} is async: use the async client.")
-    return _attach_now(found, app, store, sessions, no, principal, target_version)
+    return _attach_now(found, app, store, sessions, no=no, principal=principal, target_version=target_version)
 
 
 def _attach_now(
-    found: _Found, app: Application, store: Store, sessions: Sessions, no: int, principal: Principal, target_version: str
+    found: _Found, app: Application, store: Store, sessions: Sessions, *, no: int, principal: Principal, target_version: str
 ) -> JobView:
     def save(db: Any) -> object:  # noqa: ANN401
         return found.target.fn(db, found.ref, target_version, found.value)

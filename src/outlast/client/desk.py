@@ -43,7 +43,9 @@ class Desk:
 
     async def attach(self, job_id: str, no: int, principal: Principal, target_version: str) -> JobView:
         """Applies a task's parked result to the target."""
-        return await attaching.attach(self.app, self.store, self.sessions, job_id, no, principal, target_version)
+        return await attaching.attach(
+            self.app, self.store, self.sessions, job_id, no=no, principal=principal, target_version=target_version
+        )
 
     async def submit_many(self, prepared: Sequence[Admission]) -> tuple[Handle, ...]:
         """Admits all or none, in one transaction."""

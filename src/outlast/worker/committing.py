@@ -96,7 +96,7 @@ async def attach(state: AttemptState, target: Target[Any] | None, value: object)
         raise Permanent("no_target", "The job has no target that its result could be attached to.")
     if not row.taken_over:
         try:
-            return settled(state, await _attached(state, target, row.ref, row.version, value, result))
+            return settled(state, await _attached(state, target, row.ref, row.version, value=value, result=result))
         except TargetMoved:
             pass
     parked = await state.store.run(targets.park(result, state.retention_ms))
@@ -106,7 +106,7 @@ async def attach(state: AttemptState, target: Target[Any] | None, value: object)
 
 
 async def _attached(
-    state: AttemptState, target: Target[Any], ref: str, expected: str, value: object, result: Finished
+    state: AttemptState, target: Target[Any], ref: str, expected: str, *, value: object, result: Finished
 ) -> Landed[int] | Judged:
     def last(version: object) -> Guarded[int]:
         if version is None:

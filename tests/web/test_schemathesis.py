@@ -77,6 +77,20 @@ expected-statuses = ["2xx", "404", "409", "412", "428"]
 [operations.phases.coverage.checks.positive_data_acceptance]
 expected-statuses = ["2xx", "400", "404", "409", "412", "428"]
 
+# Which job has a target, at which version it stands, and what is parked.
+[[operations]]
+include-operation-id = "take_over"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "404", "409", "412", "428"]
+[operations.phases.coverage.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "400", "404", "409", "412", "428"]
+
+# A number with a fraction of zero is an integer for JSON Schema, and none for a reader of integers.
+[[operations]]
+include-operation-id = "attach_result"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "404", "409", "422"]
+
 [[operations]]
 include-operation-id = ["get_job", "list_tasks", "get_result", "get_task_result"]
 [operations.phases.coverage.checks.positive_data_acceptance]

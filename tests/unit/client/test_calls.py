@@ -264,7 +264,7 @@ def test_a_list_page_ends_with_a_cursor_or_none() -> None:
     page = answered(calls.list_jobs(APP, ANN, state=None, kind=None, limit=200, cursor=None), ([], None))
     assert (page.items, page.next) == ((), None)
     page = answered(calls.list_jobs(APP, ANN, state=None, kind=None, limit=1, cursor=None), ([], JOB))
-    assert cursors.read(page.next, "acme\nann\nNone\nNone") == JOB
+    assert cursors.read(page.next, "acme\nann\nNone\nNone\nNone") == JOB
 
 
 def test_a_cursor_comes_back_as_it_was_and_is_bound() -> None:

@@ -421,7 +421,7 @@ def test_step_that_was_not_stored_is_mine_an_earlier_one_or_refused(found: list[
 
 def listed(number: int, *, held: int = 0) -> tuple[Any, ...]:
     head = ("acme", f"{number:03}", "ann", "kind", 1, "A job", "open", None, 1, None, None, 1, 1, 0, NOW, None, None, None, "c")
-    return (*head, held, 0, held, 0, "one", None, None, None, None, None, None)
+    return (*head, held, 0, held, 0, "one", None, None, None, None, None, None, None, None, None, None, "none")
 
 
 def page(rows: list[tuple[Any, ...]], *, state: str, limit: int) -> Callable[[Statement], Rows]:

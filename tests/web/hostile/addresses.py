@@ -69,8 +69,6 @@ NOWHERE: Final = (
     f"/{MARKER}",
     "/v1/events/x",
     "/v1/events/",
-    "/v1/jobs/{queued}/takeover",
-    "/v1/jobs/{queued}/attach",
     "http://evil.example/v1/jobs",
     "*",
 )
@@ -239,7 +237,10 @@ def _queries() -> Iterator[Hostile]:
     yield get("a cursor of another filter", "/v1/jobs?cursor={filtered_cursor}", 400, "invalid_query")
     yield get("a cursor with another filter", "/v1/jobs?state=active&cursor={cursor}", 400, "invalid_query")
     yield get("half a cursor", "/v1/jobs?cursor={half_cursor}", 400, "invalid_query")
-    yield get("a target, which comes later", "/v1/jobs?target=orders/1", 400, "invalid_query")
+    yield get("a target of nobody", "/v1/jobs?target=orders/1", 200)
+    yield get("no target at all", "/v1/jobs?target=", 400, "invalid_query")
+    yield get("a target that is too long", f"/v1/jobs?target={'t' * 301}", 400, "invalid_query")
+    yield get("two targets", "/v1/jobs?target=orders/1&target=orders/2", 400, "invalid_query")
     yield get("wait=99999", "/v1/jobs/{queued}?wait=99999", 200)
     yield get("the largest page", "/v1/jobs?limit=200", 200)
     yield get("leading zeros", "/v1/jobs?limit=000000005", 200)

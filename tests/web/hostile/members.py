@@ -258,5 +258,5 @@ def _actions() -> Iterator[Hostile]:
     yield act("dismiss with an input", {"attention_id": "0.1", "action": "dismiss", "input": {"a": MARKER}}, 422, "invalid")
     yield post("an action on a job without questions", "/v1/jobs/{completed}/actions", {"attention_id": "0.1", "action": "dismiss"}, 409)
     yield post("an action without a body", target, b"", 400, "malformed_json")
-    for route in ("takeover", "attach", "replay", "pause", "purge"):
+    for route in ("replay", "pause", "purge"):
         yield post(f"no route yet: {route}", f"/v1/jobs/{{queued}}/{route}", {"no": 0, "target_version": "1"}, 404, "not_found")

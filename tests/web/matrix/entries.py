@@ -84,6 +84,9 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry("broken", good=202, body={"attention_id": "{attention}", "action": "retry"}, changes="job", deed="retry"),
     ),
     "rerun_job": (Entry("completed", good=202, headers=_KEY, changes="new"),),
+    # No job here has a target: tests/web/test_targets.py has those that do.
+    "take_over": (Entry("queued", good=409, headers={"If-Match": "*"}), Entry("completed", good=409, headers={"If-Match": "*"})),
+    "attach_result": (Entry("completed", good=409, body={"no": 0, "target_version": "1"}),),
     "page_work": (Entry(headers=_BROWSER),),
     "page_job": tuple(Entry(state, headers=_BROWSER) for state in STATES),
     "page_result": (Entry("completed", headers=_BROWSER), Entry("queued", good=409, headers=_BROWSER)),
@@ -93,6 +96,8 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry("completed", good=409, form={"version": "{version}"}, headers=_BROWSER),
         Entry("question", good=412, form={"version": "1"}, headers=_BROWSER),
     ),
+    "page_takeover": (Entry("queued", good=409, form={"version": "{version}"}, headers=_BROWSER),),
+    "page_attach": (Entry("completed", good=409, form={"no": "0", "target_version": "1"}, headers=_BROWSER),),
     "page_act": tuple(
         Entry(
             state,

@@ -44,7 +44,7 @@ def cancel(job_id: str, *, acting: Principal | None, store: str | None, as_json:
     """Cancel a job: after this nothing of it is written any more. Again is no error."""
     with opened(at_store(store)) as client:
         view = client.cancel(job_id, principal=acting_on(client, job_id, acting))
-    _tell(view, as_json=as_json)
+    tell(view, as_json=as_json)
     if view.stopping and not as_json:
         note("a worker still has a task of it and is told to stop; what that task writes is refused")
 
@@ -67,7 +67,7 @@ def retry(job_id: str, *, acting: Principal | None, store: str | None, as_json: 
     if as_json:
         say_json({"retried": [q.id for q in offered], "not_offered": [q.id for q in others], "job": job_json(view, None)})
     else:
-        _tell(view, as_json=False)
+        tell(view, as_json=False)
         for question in others:
             note(f"{question.label}: {question.code} offers no retry, but {', '.join(question.actions)}; its owner decides")
     if others:
@@ -84,7 +84,7 @@ def replay(job_id: str, *, reason: str, acting: Principal | None, store: str | N
     """As an operator, try again all that needs attention: same job, same results and steps. Again is no error."""
     with opened(at_store(store)) as client:
         view = client.replay(job_id, principal=acting_on(client, job_id, acting), reason=reason)
-    _tell(view, as_json=as_json)
+    tell(view, as_json=as_json)
 
 
 def _questions(client: SyncClient, view: JobView, principal: Principal) -> tuple[AttentionRow, ...]:
@@ -122,7 +122,8 @@ def rerun(job_id: str, *, target: str | None, key: str | None, acting: Principal
     say(f"{handle.state} (replayed: this key and request came before)" if handle.replayed else handle.state)
 
 
-def _tell(view: JobView, *, as_json: bool) -> None:
+def tell(view: JobView, *, as_json: bool) -> None:
+    """The job as it stands after the decision."""
     if as_json:
         say_json(job_json(view, None))
     else:

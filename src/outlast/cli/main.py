@@ -21,7 +21,7 @@ _COMMANDS: Final = {
     "serve": "Serve the API and the page.",
     "worker": "Run tasks until told to stop.",
     "migrate": "Bring the store's tables to this version, or say what is missing.",
-    "jobs": "Submit, list, show, cancel, retry and rerun jobs.",
+    "jobs": "Submit, list, show, cancel, retry, answer and rerun jobs, and more.",
     "queues": "What waits, what runs, and how old it is.",
     "doctor": "Check versions, store, clock and leftovers; say what to do.",
     "demo": "Run the main job on real input and watch it survive.",

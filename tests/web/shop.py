@@ -50,6 +50,10 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         return await ctx.ask("which_name", "What should it be called?", answer=str)
 
     @jobs.task
+    async def count(ctx: Context, note: Note) -> int:
+        return await ctx.ask("how_many", "How many should there be?", answer=int, actions=["retry"])
+
+    @jobs.task
     async def doubt(ctx: Context, note: Note) -> str:
         raise Ask("unsure", "Go on without the extra?", actions=["retry", "skip"])
 

@@ -302,3 +302,57 @@ async def test_the_token_is_one_for_a_browser_and_stays(small: Site) -> None:
     assert token(await Visitor(small).get(f"/jobs/{job['id']}")) != first
     again = await visitor.fetch("GET", f"/jobs/{job['id']}")
     assert "set-cookie" not in again.headers
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint", "typed", "result"),
+    [
+        ("name", "Plain text.", "42", "42"),
+        ("name", "Plain text.", "null", "null"),
+        ("name", "Plain text.", "{not json", "{not json"),
+        ("count", "A whole number, such as 42.", " 42 ", 42),
+        ("question", "JSON, an object with colour.", '{"colour": "42"}', "42"),
+    ],
+)
+async def test_an_answer_is_taken_as_the_question_wants_it(small: Site, kind: str, hint: str, typed: str, result: object) -> None:
+    job = await asking(small, kind)
+    visitor = Visitor(small)
+    page = await visitor.get(f"/jobs/{job['id']}")
+    assert page.one(id="hint-1").text == hint
+    for _ in range(2):
+        assert (await visitor.send(page, action_form(page, "answer"), input=typed)).status == 303
+    async with small.working():
+        assert (await small.until(job["id"], final))["state"] == "completed"
+    assert (await small.call("GET", f"/v1/jobs/{job['id']}/result")).json == result
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "wrong"),
+    [
+        ("count", "many", "is text, not a whole number"),
+        ("count", "null", "is null, not a whole number"),
+        ("count", "4.5", "is a number, not a whole number"),
+        ("question", "red", "is text, not an object"),
+        ("question", "{}", "/colour: missing"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_is_refused_in_words(small: Site, kind: str, typed: str, wrong: str) -> None:
+    job = await asking(small, kind)
+    visitor = Visitor(small)
+    page = await visitor.get(f"/jobs/{job['id']}")
+    answer = await visitor.send(page, action_form(page, "answer"), input=typed)
+    assert notice(answer)[0] == 422
+    assert wrong in read(answer).one(id="wrong-1").text
+    assert read(answer).one("textarea").raw.removeprefix("\n") == typed
+    assert (await job_of(small, job["id"]))["version"] == job["version"]
+
+
+async def test_the_answer_leads(small: Site) -> None:
+    job = await asking(small, "count")
+    page = await Visitor(small).get(f"/jobs/{job['id']}")
+    forms = page.one("article", id="question-1").all("form")
+    assert [(form.attrs["data-action"], form.one("button").attrs["class"]) for form in forms] == [
+        ("answer", "main"),
+        ("retry", "other"),
+        ("dismiss", "danger"),
+    ]

@@ -7,10 +7,10 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from outlast.client import cursors, views
 from outlast.domain import json_schema
@@ -510,6 +510,14 @@ def _fitting(app: Application, scope: Scope, job_id: str, attention_id: str, ans
     shape: str | None = yield status.answer_schema(scope, job_id, attention_id)
     if shape is not None:
         json_schema.check(parse(answer, limit=app.settings.max_input), json.loads(shape), what="answer")
+
+
+def answer_shape(job_id: str, attention_id: str, principal: Principal) -> Call[Mapping[str, JSON] | None]:
+    """The JSON Schema of what answers this question; None where nothing is said, or there is no such question."""
+    scope = scope_of(principal, "decide")
+    check_text(attention_id, what="attention id", limit=MAX_NAME)
+    shape: str | None = (yield status.answer_schema(scope, job_id, attention_id)) if is_job_id(job_id) else None
+    return None if shape is None else cast("dict[str, JSON]", json.loads(shape))
 
 
 def takeover(app: Application, job_id: str, principal: Principal, version: int | None) -> Call[JobView]:

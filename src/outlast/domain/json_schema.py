@@ -44,6 +44,28 @@ def check(value: JSON, schema: Schema, *, what: str) -> None:
         raise Misfit(problems).invalid(what, "what is asked for")
 
 
+def takes_text(schema: Schema, *, alone: bool = False) -> bool:
+    """Whether some text fits; alone: and nothing but text."""
+    return _takes(schema, {} if isinstance(schema, bool) else cast("Definitions", schema.get("$defs", {})), (), alone=alone)
+
+
+def _takes(schema: object, definitions: Definitions, seen: tuple[str, ...], *, alone: bool) -> bool:
+    if not isinstance(schema, dict):
+        return schema is not False and not alone
+    known = cast("dict[str, JSON]", schema)
+    if kinds := _kinds(known):
+        return kinds == ["string"] if alone else "string" in kinds
+    if values := [*_list(known.get("enum")), *([known["const"]] if "const" in known else [])]:
+        return (all if alone else any)(isinstance(value, str) for value in values)
+    ref = known.get("$ref")
+    if isinstance(ref, str) and ref.startswith(_REF):
+        return ref not in seen and _takes(definitions.get(ref.removeprefix(_REF)), definitions, (*seen, ref), alone=alone)
+    for keyword in _SPREAD:
+        if options := _list(known.get(keyword)):
+            return (all if alone else any)(_takes(one, definitions, seen, alone=alone) for one in options)
+    return not alone
+
+
 # ---- the schema ----
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from starlette.responses import Response
 
 from outlast.client import calls
@@ -45,9 +48,12 @@ async def act(call: Call) -> Response:
     query(call.request)
     await call.job()  # who may not see it learns nothing from what the body is refused for
     sent = await bodies.read_json(call.request, wire.Act, limit=call.desk.app.settings.max_input + bodies.ENVELOPE)
+    given: Any = None if sent.input is msgspec.UNSET else sent.input
+    if sent.action == "answer" and sent.input is msgspec.UNSET:
+        raise Problem("invalid", "The action 'answer' needs an input: the answer itself.", pointers=("/input",))
     try:
         view, repeated = await call.desk.drive(
-            calls.decide(call.desk.app, call.job_id, sent.attention_id, action=sent.action, principal=call.principal, given=sent.input)
+            calls.decide(call.desk.app, call.job_id, sent.attention_id, action=sent.action, principal=call.principal, given=given)
         )
     except Invalid as error:
         raise of_input(error) from error

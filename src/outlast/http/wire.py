@@ -186,7 +186,7 @@ class Act(msgspec.Struct, kw_only=True):
 
     attention_id: Annotated[str, Meta(min_length=1, max_length=200)]
     action: Action
-    input: Any = None
+    input: Any = msgspec.UNSET
 
 
 class Health(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,9 +8,10 @@ from typing import Final, cast
 from starlette.responses import Response
 
 from outlast.client import calls
+from outlast.domain import json_schema
 from outlast.domain.conflicts import Conflict
 from outlast.domain.errors import Invalid
-from outlast.domain.model import Action, JobView
+from outlast.domain.model import Action
 from outlast.domain.payload import JSON, check_key, parse
 from outlast.http import actions
 from outlast.http.call import Call
@@ -54,8 +55,16 @@ async def act(call: Call) -> Response:
     if answers != ("input" in sent):
         raise Problem("invalid", messages.FORM_BROKEN)
     try:
-        given = _answer(typed, limit=call.desk.app.settings.max_input) if answers else None
-        view = await _decided(call, sent["attention_id"], cast("Action", sent["action"]), given, typed)
+        given = await _answer(call, sent["attention_id"], typed) if answers else None
+        decision = calls.decide(
+            call.desk.app,
+            call.job_id,
+            sent["attention_id"],
+            action=cast("Action", sent["action"]),
+            principal=call.principal,
+            given=given,
+        )
+        view, _ = await call.desk.drive(decision)
     except Conflict as error:
         return await not_done(call, problem_of(error), draft=Draft(sent["attention_id"], typed))
     except Invalid as error:
@@ -65,37 +74,27 @@ async def act(call: Call) -> Response:
     return see_other(frame_of(call), f"/jobs/{view.id}")
 
 
-async def _decided(call: Call, attention_id: str, action: Action, given: JSON, typed: str) -> JobView:
-    """The job after the decision. What was typed may be JSON by accident: where only the text itself fits, that is the answer."""
-
-    async def decide(answer: JSON) -> JobView:
-        view, _ = await call.desk.drive(
-            calls.decide(call.desk.app, call.job_id, attention_id, action=action, principal=call.principal, given=answer)
-        )
-        return view
-
-    try:
-        return await decide(given)
-    except Invalid as error:
-        if action != "answer" or not error.pointers or given == typed:
-            raise
-        refused = error
-    try:
-        return await decide(typed)
-    except Invalid:
-        raise refused from None
-
-
-def _answer(typed: str, *, limit: int) -> JSON:
-    """What was typed: JSON where it is JSON, else the text. Invalid for neither: nothing, or what only begins like JSON."""
+async def _answer(call: Call, attention_id: str, typed: str) -> JSON:
+    """What was typed, as the question wants it: as it is where that fits as text, else as JSON. Invalid for what is neither."""
     if not typed.strip():
         raise Invalid(messages.ANSWER_EMPTY)
+    shape = await call.desk.drive(calls.answer_shape(call.job_id, attention_id, call.principal))
+    if shape is not None and json_schema.takes_text(shape) and (json_schema.takes_text(shape, alone=True) or _fits(typed, shape)):
+        return typed
     try:
-        return parse(typed, limit=limit, what="answer")
+        return parse(typed, limit=call.desk.app.settings.max_input, what="answer")
     except Invalid as error:
         if typed.lstrip()[0] in "{[":
-            raise Invalid(f"{error.message} {messages.ANSWER_NOT_JSON}") from error
-    return typed
+            raise Invalid(error.message if shape is not None else f"{error.message} {messages.ANSWER_NOT_JSON}") from error
+    return typed  # where text does not fit either, the refusal says what is wanted
+
+
+def _fits(typed: str, shape: json_schema.Schema) -> bool:
+    try:
+        json_schema.check(typed, shape, what="answer")
+    except Invalid:
+        return False
+    return True
 
 
 async def rerun(call: Call) -> Response:

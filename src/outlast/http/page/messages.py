@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final, cast
 
+from outlast.domain import json_schema
 from outlast.domain.model import Action, JobView, Outcome, State, TaskState
 from outlast.http.wire import LABELS
 
@@ -122,6 +124,15 @@ MORE_QUESTIONS: Final = "There are more questions; they are shown when these are
 YOUR_ANSWER: Final = "Your answer"
 ANSWER_HINT: Final = "Plain text, or JSON where the question asks for it."
 ANSWER_TEXT: Final = "Plain text."
+ANSWER_TEXT_OR_JSON: Final = "Plain text, or JSON of the form that the question asks for."
+ANSWER_ONE_OF: Final = "One of:"
+ANSWER_KINDS: Final[Mapping[object, str]] = {
+    "integer": "A whole number, such as 42.",
+    "number": "A number, such as 4.2.",
+    "boolean": "true or false.",
+    "null": "null.",
+    "array": "JSON, a list such as [1, 2].",
+}
 ANSWER_JSON: Final = "JSON of the form that the question asks for."
 ANSWER_OBJECT: Final = "JSON, an object with"
 ANSWER_EMPTY: Final = "Write an answer first."
@@ -139,8 +150,13 @@ def answer_hint(shape: Mapping[str, object] | None) -> str:
     """What an answer looks like, as far as a line can say it."""
     if shape is None:
         return ANSWER_HINT
-    if shape.get("type") == "string":
-        return ANSWER_TEXT
+    choices = shape.get("enum")
+    if isinstance(choices, list) and choices:
+        return f"{ANSWER_ONE_OF} {', '.join(one if isinstance(one, str) else json.dumps(one) for one in cast('list[object]', choices))}."
+    if json_schema.takes_text(cast("json_schema.Schema", shape)):
+        return ANSWER_TEXT if json_schema.takes_text(cast("json_schema.Schema", shape), alone=True) else ANSWER_TEXT_OR_JSON
+    if isinstance(kind := shape.get("type"), str) and kind in ANSWER_KINDS:
+        return ANSWER_KINDS[kind]
     named = shape.get("properties")
     if not isinstance(named, Mapping) or not named:
         return ANSWER_JSON

@@ -112,8 +112,15 @@ async def _past(call: Call, view: JobView) -> Recovery | None:
 def _questions(view: JobView, tasks: tuple[TaskView, ...], past: Recovery | None) -> list[Question]:
     optional = {task.label for task in tasks if not task.required}
     asked = past.attention if past is not None else () if view.attention is None else (view.attention,)
-    questions = [Question(one, one.actions if past is not None else _operators(one.actions), one.label in optional) for one in asked]
+    questions = [
+        Question(one, _answer_first(one.actions) if past is not None else _operators(one.actions), one.label in optional) for one in asked
+    ]
     return [] if view.final else questions
+
+
+def _answer_first(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """The answer is what a question asks for, so that it leads."""
+    return tuple(sorted(actions, key=lambda action: action != "answer"))
 
 
 def _operators(actions: tuple[Action, ...]) -> tuple[Action, ...]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Locator, Page, expect
+import pytest
 
-from browser.conftest import People, until
 from browser.host import MOUNT, Host
+from browser.person import MISSING, People, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+expect = pytest.importorskip("playwright.sync_api", reason=MISSING).expect
 
 LOG = """
     window.log = [];
@@ -423,8 +428,9 @@ def test_light_and_dark_follow_the_hosts_page(server: Host, person: People) -> N
 def test_the_words_are_the_hosts(server: Host, person: People) -> None:
     ann = person()
     job_id = server.submit(ann.name)
-    script = """import { words } from "/component.js"; Object.assign(words, { running: "Läuft", progress_now: "{label}: {done} von {total}" });
-        document.querySelector("outlast-job").refresh(); document.querySelector("outlast-job").toggleAttribute("no-cancel");"""
+    script = """import { words } from "/a/jobs/component.js";
+        Object.assign(words, { running: "Läuft", progress_now: "{label}: {done} von {total}" });
+        document.querySelector("outlast-job").toggleAttribute("no-cancel");"""
     page = ann.open(server.page(job(job_id), script))
     expect(shown(page)).to_contain_text("Läuft")
     expect(shown(page)).to_contain_text("Text: 0 von 3")

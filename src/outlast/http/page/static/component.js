@@ -357,7 +357,7 @@ class JobRecord extends Subject {
   /** Takes what the server said, unless what is known is newer; whether it did. @param {Job} job */
   apply(job) {
     const tag = `${job.version}.${job.state}`;
-    if (job.id !== this.id || tag === this.tag || (this.job && job.version < this.job.version)) return false;
+    if (job.id !== this.id || tag === this.tag ) return false;
     this.job = job;
     this.tag = tag;
     return true;
@@ -378,15 +378,16 @@ class JobRecord extends Subject {
 
   vanish() {
     const shown = this.job !== null;
+    this.forget();
     this.gone = true;
     this.failures = 0;
-    this.forget();
     if (shown) this.mount.doubt();
   }
 
   forget() {
     this.job = null;
     this.tag = "";
+    this.gone = false;
   }
 
   seen() {
@@ -746,8 +747,12 @@ class Mount {
   /** One stream until it ends; seconds until the next. @param {number} failures */
   async followStream(failures) {
     const ending = (this.stream = new AbortController());
-    let [heard, late] = [false, false];
-    const end = () => ending.abort((late = true));
+    let heard = false;
+    let late = false;
+    const end = () => {
+      late = true;
+      ending.abort();
+    };
     let timer = setTimeout(end, GRACE * 1000);
     this.patient = false;
     try {
@@ -771,7 +776,7 @@ class Mount {
         if (field === "id") tag = value;
         if (field === "data") this.passOn(JSON.parse(value).id, tag);
       }
-      return around(this.retry);
+      return around(backoff(failures, this.retry));
     } catch {
       // Nothing came in time, though the browser is online: something holds it back.
       this.patient = late && !heard && navigator.onLine;

@@ -357,7 +357,7 @@ class JobRecord extends Subject {
   /** Takes what the server said, unless what is known is newer; whether it did. @param {Job} job */
   apply(job) {
     const tag = `${job.version}.${job.state}`;
-    if (job.id !== this.id || tag === this.tag ) return false;
+    if (job.id !== this.id || tag === this.tag || (this.job && job.version < this.job.version)) return false;
     this.job = job;
     this.tag = tag;
     return true;
@@ -614,7 +614,6 @@ class Mount {
     this.doubted = now();
     this.post({ type: "look" });
     this.look();
-    this.reopen();
   }
 
   /** Nobody is signed in: nothing of what was shown may stay. @param {boolean} [told] by another page */

@@ -10,6 +10,7 @@ from outlast._extras import web_application
 from outlast.client import calls
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
+from outlast.client.views import check_base_url
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Invalid
 from outlast.domain.kinds import In, Item, ItemTask, Kind, Plan, Storable, Task, TaskOptions
@@ -58,11 +59,12 @@ class TaskDecorator(Protocol):
 class Outlast(Client):
     """Durable jobs on one store. Opens nothing before the first call; safe before fork. One per process, made at import.
 
-    store: postgresql://... or sqlite:///path. base_url: where the HTTP API is mounted. Invalid for anything else.
+    store: postgresql://... or sqlite:///path. base_url: where the HTTP API is mounted, a path or an address. Invalid for anything else.
     """
 
     def __init__(self, store: str, *, base_url: str = "", settings: Settings | None = None) -> None:
         parse(store)
+        check_base_url(base_url)
         self.url = store
         self.registry = Registry()
         self.settings = settings or Settings()

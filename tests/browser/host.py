@@ -108,11 +108,9 @@ class Host:
     # -- pages
 
     def page(self, body: str, script: str = "", *, policy: str = POLICY, style: str = "") -> str:
-        """The URL of a new page of the host; the component is loaded, and then the script."""
+        """The URL of a new page of the host; the script runs, and then the component, so that no event is missed."""
         name = f"{next(self._numbers)}"
-        links = f'<script type="module" src="{MOUNT}/component.js"></script>'
-        if script:
-            links += f'<script type="module" src="/pages/{name}.js"></script>'
+        links = f'<script type="module" src="/pages/{name}.js"></script><script type="module" src="{MOUNT}/component.js"></script>'
         if style:
             links += f'<link rel="stylesheet" href="/pages/{name}.css">'
         viewport = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'

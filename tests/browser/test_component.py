@@ -270,6 +270,7 @@ def test_a_host_may_take_cancel_and_actions_away(server: Host, person: People) -
 def test_only_a_change_of_the_state_is_announced(server: Host, person: People) -> None:
     ann = person()
     job_id = server.submit(ann.name)
+    server.until(ann.name, job_id, lambda now: now["state"] == "running")
     page = ann.open(server.page(job(job_id)))
     status = shown(page).locator("[role=status]")
     expect(shown(page)).to_contain_text("0 of 3: Text")
@@ -312,7 +313,7 @@ def test_another_address_is_another_job(server: Host, person: People) -> None:
     page.evaluate("href => document.querySelector('outlast-job').href = href", f"{MOUNT}/v1/jobs/{second}")
     expect(shown(page)).to_contain_text("A question")
     expect(shown(page)).not_to_contain_text("A letter")
-    assert [name for name, _ in events(page)].count("attention") == 1
+    until(page, lambda: [name for name, _ in events(page)].count("attention") == 1)
 
 
 def test_a_page_that_goes_cancels_nothing(server: Host, person: People) -> None:

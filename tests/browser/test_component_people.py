@@ -152,11 +152,32 @@ def test_a_host_that_authenticates_by_header(server: Host, person: People) -> No
     page.get_by_role("button", name="Yes, cancel it").click()
     expect(shown(page)).to_contain_text("Cancelled")
     assert [one for one in server.requests if "/v1/" in one.path and one.who != ann.name] == []
-    page.evaluate("document.querySelector('outlast-job').headers = { Authorization: 'Bearer nonsense' }")
-    page.evaluate("document.querySelector('outlast-job').refresh()")
-    expect(shown(page)).to_have_text("Signed out. Sign in to see this.")
-    page.evaluate("token => document.querySelector('outlast-job').headers = { Authorization: `Bearer ${token}` }", f"dev:{ann.name}")
+    use = "(token) => { document.querySelector('outlast-job').headers = { Authorization: `Bearer ${token}` }; }"
+    page.evaluate(use, f"dev:{ann.name}-bob")
+    expect(shown(page)).to_have_text("This job is gone, or it is not yours to see.")
+    page.evaluate(use, f"dev:{ann.name}")
     expect(shown(page)).to_contain_text("Cancelled")
+    page.evaluate(use, "nonsense")
+    expect(shown(page)).to_have_text("Signed out. Sign in to see this.")
+    page.evaluate(use, f"dev:{ann.name}")
+    expect(shown(page)).to_contain_text("Cancelled")
+
+
+def test_header_fields_may_come_after_the_element(server: Host, person: People) -> None:
+    ann = person()
+    ann.sign_out()
+    job_id = server.submit(ann.name)
+    page = ann.open(server.page(job(job_id)))
+    expect(shown(page)).to_have_text("Signed out. Sign in to see this.")
+    page.evaluate(f"document.querySelector('outlast-job').headers = () => ({{ Authorization: 'Bearer dev:{ann.name}' }})")
+    expect(shown(page)).to_contain_text("0 of 3: Text")
+    # Not even the answer that is on its way may undo them.
+    body = "<outlast-job></outlast-job>"
+    with server.fault("GET", "/v1/.*", "buffered"):
+        page = ann.open(server.page(body))
+        page.evaluate(f"""document.querySelector("outlast-job").href = "{MOUNT}/v1/jobs/{job_id}";
+            setTimeout(() => document.querySelector("outlast-job").headers = {{ Authorization: "Bearer dev:{ann.name}" }}, 0)""")
+        expect(shown(page)).to_contain_text("0 of 3: Text")
 
 
 def test_a_redirect_to_a_sign_in_is_no_answer(server: Host, person: People) -> None:

@@ -17,7 +17,7 @@ from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, Stale
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Forbidden, Invalid, KeyReused, Locked, NotFound, NotRegistered, OutlastError, StillAdmitting
 from outlast.domain.ids import is_job_id, uuid7
-from outlast.domain.kinds import AnyTask, In, Kind, check_name
+from outlast.domain.kinds import AnyTask, In, Kind, Task, check_name
 from outlast.domain.model import MAX_NAME, Action, Handle, JobView, Page, Principal, Recovery, State, TaskView
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
@@ -79,8 +79,13 @@ def prepare(app: Application, kind: Kind[Any], value: Any, *, owner: Principal, 
 def prepare_sent(
     app: Application, name: str, version: int | None, value: JSON, *, owner: Principal, key: str, not_before: datetime | None
 ) -> Admission:
-    """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent."""
+    """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent.
+
+    Only what `@jobs.kind` declared can be named: a task is a part of a plan, and what comes before it in the plan may be a check.
+    """
     kind = app.registry.kind(name, version)
+    if isinstance(kind, Task):
+        raise NotRegistered("No kind of that name can be submitted from outside: a task cannot be, only what @jobs.kind declares.")
     body = dump(value, limit=app.settings.max_input, what="input")
     return _submission(app, kind, body, owner=owner, key=key, not_before=not_before)
 

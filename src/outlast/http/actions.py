@@ -8,8 +8,8 @@ from outlast.client import calls
 from outlast.domain.conflicts import AlreadyCompleted
 from outlast.domain.model import JobView
 from outlast.http import bodies, etags, wire
-from outlast.http.call import Call, header
-from outlast.http.jobs import admitted, idempotency_key, query
+from outlast.http.call import Call, header, query
+from outlast.http.jobs import admitted, idempotency_key
 from outlast.http.problems import Problem
 from outlast.observe.events import JobControlled
 from outlast.observe.hub import emit

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
 _NOT_FOUND: Final = 404
 _MISDIRECTED: Final = 421
+_PLAIN: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _LOOPBACK: Final = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -33,7 +34,7 @@ class Hosted:
         path: str = scope.get("path", "")
         if scope["type"] == "http" and self._loopback_only and not _is_loopback(Headers(scope=scope).get("host", "")):
             said = {"title": "With identities for development this server answers to localhost alone", "status": _MISDIRECTED}
-            await JSONResponse(said, _MISDIRECTED)(scope, receive, send)
+            await JSONResponse(said, _MISDIRECTED, _PLAIN, media_type="application/problem+json")(scope, receive, send)
             return
         if scope["type"] != "http" or not self._prefix or path in _PROBES:
             await self._app(scope, receive, send)
@@ -42,7 +43,8 @@ class Hosted:
         elif path == "/":
             await RedirectResponse(f"{self._prefix}/", headers={"Cache-Control": "no-store"})(scope, receive, send)
         else:
-            await JSONResponse({"title": f"Everything is below {self._prefix}/", "status": _NOT_FOUND}, _NOT_FOUND)(scope, receive, send)
+            said = {"title": f"Everything is below {self._prefix}/", "status": _NOT_FOUND, "code": "not_found"}
+            await JSONResponse(said, _NOT_FOUND, _PLAIN, media_type="application/problem+json")(scope, receive, send)
 
 
 def _is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from outlast._extras import web_application
 from outlast.client import calls, views
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
+from outlast.client.views import check_base_url
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Invalid
 from outlast.domain.kinds import In, Item, ItemTask, Kind, Permission, Plan, Storable, Target, Task, TaskOptions
@@ -63,7 +64,7 @@ class Outlast(Client):
     """Durable jobs on one store. Opens nothing before the first call; safe before fork. One per process, made at import.
 
     store: postgresql://... or sqlite:///path. session, sync_session: make the db of `ctx.commit`, on the store's database. base_url:
-    where the HTTP API is mounted. Invalid for anything else.
+    where the HTTP API is mounted, a path or an address. Invalid for anything else.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Outlast(Client):
         settings: Settings | None = None,
     ) -> None:
         parse(store)
+        check_base_url(base_url)
         self.url = store
         self.registry = Registry()
         self.settings = settings or Settings()

@@ -9,32 +9,25 @@ started for each module and ended with it, and no asynchronous test may stand in
         page = ann.open(server.page(f'<outlast-job href="{MOUNT}/v1/jobs/{job_id}"></outlast-job>'))
         expect(page.locator("outlast-job")).to_contain_text("In progress")
 
-Wait for conditions, with Playwright's `expect` or with `until`; never for a time.
+Wait for conditions, with Playwright's `expect` or with `until`; never for a time. A module that imports Playwright at its top does so by
+`pytest.importorskip("playwright.sync_api", reason=MISSING)`.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from browser.host import Host
-from outlast.http.development import COOKIE
+from browser.person import CHROMIUM, MISSING, PATIENCE, People, Person
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+    from playwright.sync_api import Browser
 
-T = TypeVar("T")
-
-CHROMIUM: Final = os.environ.get("OUTLAST_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-_PATIENCE: Final = 30.0
 _SPY: Final = """addEventListener("securitypolicyviolation", (event) =>
     console.error(`policy violated: ${event.effectiveDirective} ${event.blockedURI} ${event.sample}`))"""
 
@@ -55,10 +48,10 @@ def chromium() -> Iterator[Browser]:
     try:
         from playwright.sync_api import expect, sync_playwright  # noqa: PLC0415 - skipped where it is missing
     except ModuleNotFoundError:
-        pytest.skip("NOT TESTED IN A BROWSER: Playwright is not installed (pip install playwright; it needs no download of browsers)")
+        pytest.skip(MISSING)
     if not Path(CHROMIUM).exists():
         pytest.skip(f"NOT TESTED IN A BROWSER: there is no {CHROMIUM} (apt-get install chromium, or name another in OUTLAST_CHROMIUM)")
-    expect.set_options(timeout=_PATIENCE * 1000)
+    expect.set_options(timeout=PATIENCE * 1000)
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-background-networking", "--no-first-run"]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
@@ -81,43 +74,6 @@ def server(_host: Host) -> Iterator[Host]:
     _host.clear()
 
 
-@dataclass
-class Person:
-    """Somebody in a browser profile of their own. `name` is tenant:subject."""
-
-    name: str
-    context: BrowserContext
-    said: list[str] = field(default_factory=list[str])
-    """Errors and policy violations in the consoles of all pages, except for answers of the server that are errors."""
-
-    def open(self, url: str) -> Page:
-        """A new tab."""
-        page = self.context.new_page()
-        page.on("console", self._note)
-        page.on("pageerror", lambda error: self.said.append(f"uncaught: {error}"))
-        page.goto(url)
-        return page
-
-    def sign_in(self, url: str, name: str) -> None:
-        """From now on this profile is somebody else."""
-        self.name = name
-        self.context.add_cookies([{"name": COOKIE, "value": f"dev:{name}", "url": url}])
-
-    def sign_out(self) -> None:
-        """Drops the cookie: the next request is nobody's."""
-        self.context.clear_cookies()
-
-    def _note(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
-            self.said.append(message.text)
-
-
-class People(Protocol):
-    """Makes people: person(), or person("acme:ann", color_scheme="dark", viewport=...) with options of a browser context."""
-
-    def __call__(self, name: str = "", /, **options: Any) -> Person: ...
-
-
 @pytest.fixture
 def person(chromium: Browser, server: Host) -> Iterator[People]:
     """People with fresh profiles, by default each with a name that nobody else has; closed after the test.
@@ -128,7 +84,7 @@ def person(chromium: Browser, server: Host) -> Iterator[People]:
 
     def make(name: str = "", /, **options: Any) -> Person:
         one = Person(name or f"acme:{uuid.uuid4().hex[:12]}", chromium.new_context(**options))
-        one.context.set_default_timeout(_PATIENCE * 1000)
+        one.context.set_default_timeout(PATIENCE * 1000)
         one.context.add_init_script(_SPY)
         one.sign_in(server.url, one.name)
         made.append(one)
@@ -138,12 +94,3 @@ def person(chromium: Browser, server: Host) -> Iterator[People]:
     for one in made:
         one.context.close()
     assert [text for one in made for text in one.said] == []
-
-
-def until(page: Page, reached: Callable[[], T], seconds: float = _PATIENCE) -> T:
-    """What `reached` gives as soon as that is true of it; the page goes on meanwhile."""
-    limit = time.monotonic() + seconds
-    while not (found := reached()):
-        assert time.monotonic() < limit, f"not reached: {found!r}"
-        page.wait_for_timeout(50)
-    return found

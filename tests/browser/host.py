@@ -31,7 +31,6 @@ from outlast.store.open import migrate, open_store
 from outlast.worker.runtime import Options, Worker
 
 MOUNT: Final = "/a/jobs"
-STATIC: Final = Path(__file__).parents[2] / "src/outlast/http/page/static"
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -104,20 +103,19 @@ class Host:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="host", daemon=True)
         self._ready = threading.Event()
-        self._server: uvicorn.Server | None = None
+        self._stopping = asyncio.Event()
 
     # -- pages
 
     def page(self, body: str, script: str = "", *, policy: str = POLICY, style: str = "") -> str:
-        """The URL of a new page of the host; the component is loaded, and then the script."""
+        """The URL of a new page of the host; the script runs, and then the component, so that no event is missed."""
         name = f"{next(self._numbers)}"
-        links = '<script type="module" src="/component.js"></script>'
-        if script:
-            links += f'<script type="module" src="/pages/{name}.js"></script>'
+        links = f'<script type="module" src="/pages/{name}.js"></script><script type="module" src="{MOUNT}/component.js"></script>'
         if style:
             links += f'<link rel="stylesheet" href="/pages/{name}.css">'
         viewport = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        html = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Host</title>{viewport}{links}</head><body>{body}</body></html>'
+        head = f'<meta charset="utf-8"><title>Host</title>{viewport}{links}'
+        html = f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'
         self._pages[f"{name}.html"] = (html, "text/html; charset=utf-8", policy)
         self._pages[f"{name}.js"] = (script, "text/javascript; charset=utf-8", policy)
         self._pages[f"{name}.css"] = (style, "text/css; charset=utf-8", policy)
@@ -212,8 +210,7 @@ class Host:
     def stop(self) -> None:
         """Ends streams, requests, the worker and the server."""
         self.clear()
-        if self._server is not None:
-            self._server.should_exit = True
+        self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(30)
 
     def _run(self) -> None:
@@ -224,7 +221,6 @@ class Host:
     async def _serve(self) -> None:
         asgi = self.jobs.asgi(identify=identify)
         routes = [
-            Route("/component.js", self._component),
             Route("/pages/{name}", self._page),
             Mount(MOUNT, app=_Between(asgi, self)),
             Mount("/past", app=asgi),
@@ -232,28 +228,24 @@ class Host:
         sock = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{sock.getsockname()[1]}"
         config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off", timeout_graceful_shutdown=5)
-        self._server = uvicorn.Server(config)
+        server = uvicorn.Server(config)
         store = open_store(self.jobs.url, worker=True)
         worker = Worker(store, self.jobs.registry, self.jobs.settings, Options(queues={"default": 32}, lease=30, grace=1))
         ready = asyncio.Event()
         working = asyncio.create_task(worker.run(on_ready=lambda _id: ready.set()))
-        serving = asyncio.create_task(self._server.serve(sockets=[sock]))
+        serving = asyncio.create_task(server.serve(sockets=[sock]))
         await ready.wait()
-        while not self._server.started:
+        while not server.started:  # noqa: ASYNC110 - it tells in no other way
             await asyncio.sleep(0.01)
         self._ready.set()
-        while not self._server.should_exit:
-            await asyncio.sleep(0.05)
+        await self._stopping.wait()
         asgi.stop()
+        server.should_exit = True
         await serving
         worker.stop()
         await working
         await store.close()
         await self.jobs.close()
-
-    async def _component(self, request: Request) -> Response:
-        headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
-        return Response((STATIC / "component.js").read_bytes(), headers=headers, media_type="text/javascript")
 
     async def _page(self, request: Request) -> Response:
         text, media_type, policy = self._pages[request.path_params["name"]]
@@ -341,6 +333,6 @@ async def _silent(fault: Fault, receive: Receive) -> None:
             pass
 
     leaving = asyncio.ensure_future(gone())
-    while not fault.over and not leaving.done():
+    while not fault.over and not leaving.done():  # noqa: ASYNC110 - another thread says when it is over
         await asyncio.sleep(0.05)
     leaving.cancel()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Locator, Page, expect
+import pytest
 
-from browser.conftest import People, until
 from browser.host import MOUNT, Host
+from browser.person import MISSING, People, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+expect = pytest.importorskip("playwright.sync_api", reason=MISSING).expect
 
 LOG = """
     window.log = [];
@@ -265,6 +270,7 @@ def test_a_host_may_take_cancel_and_actions_away(server: Host, person: People) -
 def test_only_a_change_of_the_state_is_announced(server: Host, person: People) -> None:
     ann = person()
     job_id = server.submit(ann.name)
+    server.until(ann.name, job_id, lambda now: now["state"] == "running")
     page = ann.open(server.page(job(job_id)))
     status = shown(page).locator("[role=status]")
     expect(shown(page)).to_contain_text("0 of 3: Text")
@@ -307,7 +313,7 @@ def test_another_address_is_another_job(server: Host, person: People) -> None:
     page.evaluate("href => document.querySelector('outlast-job').href = href", f"{MOUNT}/v1/jobs/{second}")
     expect(shown(page)).to_contain_text("A question")
     expect(shown(page)).not_to_contain_text("A letter")
-    assert [name for name, _ in events(page)].count("attention") == 1
+    until(page, lambda: [name for name, _ in events(page)].count("attention") == 1)
 
 
 def test_a_page_that_goes_cancels_nothing(server: Host, person: People) -> None:
@@ -423,8 +429,9 @@ def test_light_and_dark_follow_the_hosts_page(server: Host, person: People) -> N
 def test_the_words_are_the_hosts(server: Host, person: People) -> None:
     ann = person()
     job_id = server.submit(ann.name)
-    script = """import { words } from "/component.js"; Object.assign(words, { running: "Läuft", progress_now: "{label}: {done} von {total}" });
-        document.querySelector("outlast-job").refresh(); document.querySelector("outlast-job").toggleAttribute("no-cancel");"""
+    script = """import { words } from "/a/jobs/component.js";
+        Object.assign(words, { running: "Läuft", progress_now: "{label}: {done} von {total}" });
+        document.querySelector("outlast-job").toggleAttribute("no-cancel");"""
     page = ann.open(server.page(job(job_id), script))
     expect(shown(page)).to_contain_text("Läuft")
     expect(shown(page)).to_contain_text("Text: 0 von 3")

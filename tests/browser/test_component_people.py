@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Page, expect
+import pytest
 
-from browser.conftest import People, until
 from browser.host import MOUNT, Host
+from browser.person import MISSING, People, until
 from browser.test_component import LOG, events, job, order, shown
 from browser.test_component_following import SPY
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+expect = pytest.importorskip("playwright.sync_api", reason=MISSING).expect
 
 LIST = f'<outlast-jobs href="{MOUNT}/v1/jobs"></outlast-jobs>'
 
 
 def everything(page: Page) -> str:
     """All that stands in the document and in shadow roots, shown or not."""
-    script = """() => { const all = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
-        [...one.attributes].map((attribute) => attribute.value).concat(one.shadowRoot ? all(one.shadowRoot) : []))
-        .concat([...root.querySelectorAll("*")].flatMap((one) => [...one.childNodes]).filter((one) => one.nodeType === 3).map((one) => one.data));
-        return all(document.body).join("\\n"); }"""
+    script = """() => {
+        const all = (root) => [...root.querySelectorAll("*")].flatMap((one) => [
+            ...[...one.attributes].map((attribute) => attribute.value),
+            ...[...one.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE).map((child) => child.data),
+            ...(one.shadowRoot ? all(one.shadowRoot) : []),
+        ]);
+        return all(document).join("\\n");
+    }"""
     text: str = page.evaluate(script)
     return text
 
@@ -74,7 +83,7 @@ def test_the_host_says_that_somebody_signed_out(server: Host, person: People) ->
     page, other = ann.open(server.page(job(job_id))), ann.open(server.page(job(job_id)))
     for one in (page, other):
         expect(shown(one)).to_contain_text("0 of 3: Text")
-    page.evaluate("import('/component.js').then((component) => component.signedOut())")
+    page.evaluate("import('/a/jobs/component.js').then((component) => component.signedOut())")
     for one in (page, other):
         expect(shown(one)).to_have_text("Signed out. Sign in to see this.")
 
@@ -142,12 +151,33 @@ def test_a_host_that_authenticates_by_header(server: Host, person: People) -> No
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Yes, cancel it").click()
     expect(shown(page)).to_contain_text("Cancelled")
-    assert {one.headers.get("authorization") for one in server.requests} == {f"Bearer dev:{ann.name}"}
-    page.evaluate("document.querySelector('outlast-job').headers = { Authorization: 'Bearer nonsense' }")
-    page.evaluate("document.querySelector('outlast-job').refresh()")
-    expect(shown(page)).to_have_text("Signed out. Sign in to see this.")
-    page.evaluate("token => document.querySelector('outlast-job').headers = { Authorization: `Bearer ${token}` }", f"dev:{ann.name}")
+    assert [one for one in server.requests if "/v1/" in one.path and one.who != ann.name] == []
+    use = "(token) => { document.querySelector('outlast-job').headers = { Authorization: `Bearer ${token}` }; }"
+    page.evaluate(use, f"dev:{ann.name}-bob")
+    expect(shown(page)).to_have_text("This job is gone, or it is not yours to see.")
+    page.evaluate(use, f"dev:{ann.name}")
     expect(shown(page)).to_contain_text("Cancelled")
+    page.evaluate(use, "nonsense")
+    expect(shown(page)).to_have_text("Signed out. Sign in to see this.")
+    page.evaluate(use, f"dev:{ann.name}")
+    expect(shown(page)).to_contain_text("Cancelled")
+
+
+def test_header_fields_may_come_after_the_element(server: Host, person: People) -> None:
+    ann = person()
+    ann.sign_out()
+    job_id = server.submit(ann.name)
+    page = ann.open(server.page(job(job_id)))
+    expect(shown(page)).to_have_text("Signed out. Sign in to see this.")
+    page.evaluate(f"document.querySelector('outlast-job').headers = () => ({{ Authorization: 'Bearer dev:{ann.name}' }})")
+    expect(shown(page)).to_contain_text("0 of 3: Text")
+    # Not even the answer that is on its way may undo them.
+    body = "<outlast-job></outlast-job>"
+    with server.fault("GET", "/v1/.*", "buffered"):
+        page = ann.open(server.page(body))
+        page.evaluate(f"""document.querySelector("outlast-job").href = "{MOUNT}/v1/jobs/{job_id}";
+            setTimeout(() => document.querySelector("outlast-job").headers = {{ Authorization: "Bearer dev:{ann.name}" }}, 0)""")
+        expect(shown(page)).to_contain_text("0 of 3: Text")
 
 
 def test_a_redirect_to_a_sign_in_is_no_answer(server: Host, person: People) -> None:
@@ -155,7 +185,7 @@ def test_a_redirect_to_a_sign_in_is_no_answer(server: Host, person: People) -> N
     job_id = server.submit(ann.name)
     page = ann.open(server.page(job(job_id)))
     expect(shown(page)).to_contain_text("0 of 3: Text")
-    with server.fault("GET", ".*", "answer", status=302, headers={"Location": "/sign-in"}):
+    with server.fault("GET", "/v1/.*", "answer", status=302, headers={"Location": "/sign-in"}):
         page.evaluate("dispatchEvent(new Event('online'))")
         expect(shown(page)).to_have_text("Signed out. Sign in to see this.")
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page
 
-from browser.conftest import People, Person, until
 from browser.host import MOUNT, Host, Seen
+from browser.person import MISSING, People, Person, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytest.importorskip("playwright.sync_api", reason=MISSING)
 
 HREF = f"{MOUNT}/v1/jobs"
 BODY = {"kind": "letter", "input": {"gate": "open"}}
 SUBMIT = """async ([href, body, options]) => {
-    const { submit } = await import("/component.js");
+    const { submit } = await import("/a/jobs/component.js");
     try { return await submit(href, body, options ?? {}); }
     catch (error) { return { refused: error.name, status: error.status, code: error.code, kept: error.kept }; }
 }"""
 RESUME = """async ([href, options]) => {
-    const { resume } = await import("/component.js");
-    return (await resume(href, options ?? {})).map(({ key, name, submitted, error }) => ({ key, name, submitted, error: error && error.code }));
+    const { resume } = await import("/a/jobs/component.js");
+    const found = await resume(href, options ?? {});
+    return found.map(({ key, name, submitted, error }) => ({ key, name, submitted, error: error && error.code }));
 }"""
 BEGIN = SUBMIT.replace("async (", "(", 1).replace("=> {", "=> { window.answer = (async () => {", 1) + ")(); return null; }"
 
@@ -109,7 +114,8 @@ def test_a_lost_answer_is_asked_for_again(server: Host, person: People) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(503, "outcome_unknown"), (429, "too_many"), (409, "still_admitting"), (502, ""), (504, ""), (408, "request_timeout")]
+    ("status", "code"),
+    [(503, "outcome_unknown"), (429, "too_many"), (409, "still_admitting"), (502, ""), (504, ""), (408, "request_timeout")],
 )
 def test_what_may_succeed_later_is_repeated(server: Host, person: People, status: int, code: str) -> None:
     ann = person()
@@ -127,7 +133,7 @@ def test_what_may_succeed_later_is_repeated(server: Host, person: People, status
 def test_a_request_made_offline_goes_out_as_soon_as_it_can(server: Host, person: People) -> None:
     ann = person()
     page = ann.open(server.page(""))
-    page.evaluate("import('/component.js')")
+    page.evaluate("import('/a/jobs/component.js')")
     ann.context.set_offline(True)
     begin(page)
     until(page, lambda: stored(page))
@@ -138,7 +144,12 @@ def test_a_request_made_offline_goes_out_as_soon_as_it_can(server: Host, person:
 def test_a_refusal_is_forgotten(server: Host, person: People) -> None:
     ann = person()
     page = ann.open(server.page(""))
-    assert submit(page, {"kind": "letter", "input": {"gate": 7}}) == {"refused": "SubmitRefused", "status": 422, "code": "invalid", "kept": False}
+    assert submit(page, {"kind": "letter", "input": {"gate": 7}}) == {
+        "refused": "SubmitRefused",
+        "status": 422,
+        "code": "invalid",
+        "kept": False,
+    }
     assert submit(page, {"kind": "nothing", "input": {}})["code"] == "not_registered"
     assert submit(page, key="two words")["code"] == "invalid_key"
     assert stored(page) == []
@@ -222,7 +233,7 @@ def test_the_caller_ends_the_repeating_and_nothing_is_lost(server: Host, person:
     ann = person()
     page = ann.open(server.page(""))
     script = """async ([href, body]) => {
-        const { submit } = await import("/component.js");
+        const { submit } = await import("/a/jobs/component.js");
         const ending = new AbortController();
         window.stop = () => ending.abort(new Error("enough"));
         window.answer = submit(href, body, { signal: ending.signal }).catch((error) => error.message);
@@ -273,7 +284,7 @@ def test_a_page_without_a_secure_context_makes_keys_too(server: Host, person: Pe
 
 def test_an_element_shows_what_was_submitted(server: Host, person: People) -> None:
     ann = person()
-    script = f"""import {{ submit }} from "/component.js";
+    script = f"""import {{ submit }} from "/a/jobs/component.js";
         const {{ href }} = await submit("{HREF}", {json.dumps(BODY)});
         const shown = document.createElement("outlast-job");
         shown.href = href;

@@ -43,74 +43,82 @@ class Gates:
 
     async def wait(self, gate: str, task: str) -> None:
         """Returns when the task may go on."""
-        while not self.is_open(gate, task):
+        while not self.is_open(gate, task):  # noqa: ASYNC110 - it is opened in another thread
             await asyncio.sleep(0.02)
 
 
 gates = Gates()
 
 
+async def write(ctx: Context, errand: Errand) -> str:
+    """A task that is done when its gate opens."""
+    await gates.wait(errand.gate, ctx.label)
+    return errand.words or ctx.label
+
+
+async def publish(ctx: Context, errand: Errand) -> Completion[str]:
+    """The same; its result is found at the errand's reference."""
+    await gates.wait(errand.gate, ctx.label)
+    return ctx.complete(errand.words).at(errand.ref)
+
+
+async def load(ctx: Context, errand: Errand) -> None:
+    """Fails for good in its first claim."""
+    await gates.wait(errand.gate, ctx.label)
+    if ctx.fence == 1:
+        raise Permanent("no_paper", "The printer has no paper.")
+
+
+async def choose(ctx: Context, errand: Errand) -> str:
+    """Asks its owner."""
+    chosen = await ctx.ask("which_colour", "Which colour should it be?", answer=Choice)
+    return chosen.colour
+
+
+async def doubt(ctx: Context, errand: Errand) -> str:
+    """Asks whether it is wanted at all."""
+    raise Ask("unsure", "The extra needs more time than usual. Go on without it?", actions=["retry", "skip"])
+
+
+def grind(ctx: SyncContext, errand: Errand) -> None:
+    """Hears nothing until its gate opens, and no cancel either."""
+    while not gates.is_open(errand.gate, ctx.label):
+        time.sleep(0.02)
+
+
 def make(url: str) -> Outlast:
     """A new application on this store."""
     jobs = Outlast(url)
-
-    @jobs.task
-    async def write(ctx: Context, errand: Errand) -> str:
-        await gates.wait(errand.gate, ctx.label)
-        return errand.words or ctx.label
-
-    @jobs.task
-    async def publish(ctx: Context, errand: Errand) -> Completion[str]:
-        await gates.wait(errand.gate, ctx.label)
-        return ctx.complete(errand.words).at(errand.ref)
-
-    @jobs.task(max_attempts=1)
-    async def broken(ctx: Context, errand: Errand) -> None:
-        await gates.wait(errand.gate, ctx.label)
-        if ctx.fence == 1:
-            raise Permanent("no_paper", "The printer has no paper.")
-
-    @jobs.task
-    async def choose(ctx: Context, errand: Errand) -> str:
-        chosen = await ctx.ask("which_colour", "Which colour should it be?", answer=Choice)
-        return chosen.colour
-
-    @jobs.task
-    async def doubt(ctx: Context, errand: Errand) -> str:
-        raise Ask("unsure", "The extra needs more time than usual. Go on without it?", actions=["retry", "skip"])
-
-    @jobs.task
-    def grind(ctx: SyncContext, errand: Errand) -> None:
-        while not gates.is_open(errand.gate, ctx.label):
-            time.sleep(0.02)
+    writing, publishing, loading = jobs.task(write), jobs.task(publish), jobs.task(max_attempts=1)(load)
+    choosing, doubting, grinding = jobs.task(choose), jobs.task(doubt), jobs.task(grind)
 
     @jobs.kind("letter", label="A letter", promise=4, cancel_note="What was printed stays printed.")
     def letter(plan: Plan[Errand], input: Errand) -> None:
-        text = plan.task(write, label="Text", usable=True)
-        layout = plan.task(write, label="Layout", after=[text])
-        plan.task(write, label="Polish", after=[layout], optional=True)
+        text = plan.task(writing, label="Text", usable=True)
+        layout = plan.task(writing, label="Layout", after=[text])
+        plan.task(writing, label="Polish", after=[layout], optional=True)
 
     @jobs.kind("print", label="A print")
     def print_kind(plan: Plan[Errand], input: Errand) -> None:
-        text = plan.task(write, label="Text", usable=True)
-        plan.task(broken, label="Paper", after=[text])
+        text = plan.task(writing, label="Text", usable=True)
+        plan.task(loading, label="Paper", after=[text])
 
     @jobs.kind("page", label="A page")
-    def page_kind(plan: Plan[Errand], input: Errand) -> None:
-        plan.task(publish, label="Page", usable=True)
-        plan.task(write, label="Index")
+    def page(plan: Plan[Errand], input: Errand) -> None:
+        plan.task(publishing, label="Page", usable=True)
+        plan.task(writing, label="Index")
 
     @jobs.kind("question", label="A question")
-    def question_kind(plan: Plan[Errand], input: Errand) -> None:
-        plan.task(choose, label="Colour")
+    def question(plan: Plan[Errand], input: Errand) -> None:
+        plan.task(choosing, label="Colour")
 
     @jobs.kind("extra", label="With an extra")
     def extra(plan: Plan[Errand], input: Errand) -> None:
-        plan.task(write, label="Text")
-        plan.task(doubt, label="Extra", optional=True)
+        plan.task(writing, label="Text")
+        plan.task(doubting, label="Extra", optional=True)
 
     @jobs.kind("stubborn", label="A stubborn one")
-    def stubborn_kind(plan: Plan[Errand], input: Errand) -> None:
-        plan.task(grind, label="Grind")
+    def stubborn(plan: Plan[Errand], input: Errand) -> None:
+        plan.task(grinding, label="Grind")
 
     return jobs

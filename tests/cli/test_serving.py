@@ -255,3 +255,13 @@ def test_a_forked_server_opens_its_own_connections(either: Shell) -> None:
         lambda: int(json.loads(either.run("queues", "--json").stdout)["items"][0]["ready"]) == 251, "all that were accepted, and no other"
     )
     os.killpg(server.process.pid, signal.SIGKILL)
+
+
+def test_with_identities_for_development_only_names_of_this_machine_are_answered(shell: Shell) -> None:
+    """A page of elsewhere whose name was made to point here must not speak to it."""
+    server = shell.start(*SERVE)
+    port = port_of(server)
+    for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "LOCALHOST"):
+        assert ask(port, "GET", "/v1/jobs", Host=host)[0] == 200
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "localhost.evil.example", "192.0.2.1"):
+        assert ask(port, "GET", "/v1/jobs", Host=host)[0] == 421

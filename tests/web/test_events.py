@@ -152,6 +152,26 @@ async def test_a_reader_that_takes_nothing_costs_the_others_nothing_and_is_given
         async with small.working():
             seen = [tag async for tag, _ in told(other)]
         assert seen[-1].endswith(".completed")
+        await until(lambda: not subscribed(small))
+        await asyncio.sleep(0.5)
+        assert small.app.service.limits.open("streams") == 1, "its connection is open: its place stays taken"
+    await until(lambda: small.app.service.limits.open("streams") == 0)
+
+
+def subscribed(site: Site) -> int:
+    """How many are told what changes."""
+    return sum(len(watch.subscriptions) for watch in site.app.service.watcher._watches.values())
+
+
+async def test_a_frozen_reader_does_not_hold_a_process_that_stops(small: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "SEND_LIMIT", 0.2)
+    job = await small.submit()
+    async with small.opened(f"/v1/jobs/{job['id']}/events") as frozen:
+        await anext(told(frozen))
+        frozen.frozen.set()
+        await small.call("POST", f"/v1/jobs/{job['id']}/cancel", headers={"If-Match": "*"})
+        await until(lambda: not subscribed(small))
+        small.app.stop()
         await until(lambda: small.app.service.limits.open("streams") == 0)
 
 

@@ -155,6 +155,17 @@ async def test_only_some_roles_may_submit_some_kinds(small: Site) -> None:
     assert await jobs_of(small) == []
 
 
+async def test_a_task_is_no_kind_for_callers(small: Site) -> None:
+    """In a plan a check may come before it, and its kind may name roles: neither can be gone around."""
+    ids = [entry for entry in small.jobs.registry.tasks if entry in small.jobs.registry.kinds]
+    assert "write" in ids
+    for name in ids:
+        answer = await small.call("POST", "/v1/jobs", json_body={"kind": name, "input": {"text": "x"}}, headers={"Idempotency-Key": "k"})
+        unknown = await small.call("POST", "/v1/jobs", json_body={"kind": "none", "input": {}}, headers={"Idempotency-Key": "k"})
+        assert (answer.status, answer.code, answer.json["detail"]) == (422, "not_registered", unknown.json["detail"])
+    assert (await small.call("GET", "/v1/jobs")).json["items"] == []
+
+
 async def test_media_types(small: Site) -> None:
     sent = json.dumps(body()).encode()
     for headers in ({}, {"content-type": "text/plain"}, {"content-type": "application/json; charset=latin-1"}):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ import psycopg
 import pytest
 from starlette.exceptions import HTTPException
 
-from outlast import NotMigrated, OutcomeUnknown, Outlast, StoreUnavailable
+from outlast import NotFound, NotMigrated, OutcomeUnknown, Outlast, Principal, StoreUnavailable
 from outlast.domain.errors import Contended
+from outlast.http.watcher import rest_after
+from outlast.observe.events import reason_of
 from outlast.store.program import Operation
 from web.shop import make
 from web.site import Answer, Site
@@ -34,7 +38,7 @@ async def post(site: Site, key: str = "k") -> Answer:
     ],
 )
 async def test_trouble_of_the_store_is_503_in_words_for_callers(
-    small: Site, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+    small: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception, code: str
 ) -> None:
     job = await small.submit()
 
@@ -54,6 +58,9 @@ async def test_trouble_of_the_store_is_503_in_words_for_callers(
         assert (answer.status, answer.code, answer.json["retryable"]) == (503, code, True)
         assert int(answer.headers["retry-after"]) >= 1
         assert SECRET not in answer.body.decode()
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(said) == len(calls), "an operator sees each, with its reason and without its text"
+    assert all(f"failed ({type(error).__name__})" in line and SECRET not in line for line in said)
     ready = await small.call("GET", "/readyz", None)
     assert (ready.status, ready.json) == (503, {"status": "unavailable", "code": code})
     assert (await small.call("GET", "/healthz", None)).status == 200
@@ -148,6 +155,52 @@ async def test_what_identify_may_say(small: Site) -> None:
         answer = await site.call("GET", "/v1/jobs")
         assert (answer.status, answer.headers.get("www-authenticate")) == (status, challenge)
         assert "x-other" not in answer.headers
+
+
+async def test_errors_of_outlast_that_identify_raises_are_its_own_failure(small: Site, caplog: pytest.LogCaptureFixture) -> None:
+    for identify, named in (
+        (raising(NotFound(f"nobody {SECRET}")), "identify: NotFound at"),
+        (lambda _request: Principal("acme", ""), "identify: Invalid at"),
+        (lambda _request: Principal("acme", None), "identify: Invalid at"),  # type: ignore[arg-type]
+        (lambda _request: "ann", "identify must return a Principal or None, not a str"),
+    ):
+        caplog.clear()
+        site = Site(small.jobs, small.jobs.asgi(identify=identify))
+        answer = await site.call("GET", "/v1/jobs")
+        assert (answer.status, answer.code) == (500, "internal")
+        assert SECRET not in answer.body.decode()
+        (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
+        assert named in record.getMessage()
+        assert SECRET not in record.getMessage()
+
+
+async def test_a_plain_identify_may_block(small: Site) -> None:
+    """Each stays until the other has come: on the event loop neither would."""
+    met = threading.Barrier(2)
+
+    def slow(_request: Any) -> Principal:
+        met.wait(20)
+        return Principal("acme", "ann")
+
+    site = Site(small.jobs, small.jobs.asgi(identify=slow))
+    answers = await asyncio.gather(site.call("GET", "/v1/jobs"), site.call("GET", "/v1/jobs"))
+    assert [answer.status for answer in answers] == [200, 200]
+
+
+def test_the_reason_of_an_error_is_its_types_and_the_databases_code(tmp_path: Path) -> None:
+    def opening() -> None:
+        try:
+            sqlite3.connect(f"file:{tmp_path}/none?mode=ro", uri=True)
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(SECRET) from error
+
+    with pytest.raises(StoreUnavailable) as caught:
+        opening()
+    assert reason_of(caught.value) == "StoreUnavailable, from OperationalError SQLITE_CANTOPEN"
+
+
+def test_one_slow_read_keeps_nobody_blind_for_long() -> None:
+    assert [rest_after(cost) for cost in (0.001, 0.1, 3.0, 60.0)] == [0.05, 0.5, 2.0, 2.0]
 
 
 def test_an_application_without_an_authenticator_cannot_be_made() -> None:

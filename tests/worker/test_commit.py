@@ -118,9 +118,7 @@ def grant_driver(db: Any, account: str, credits: int) -> int:
 
 
 @pytest.fixture(params=["driver, async", "driver, sync", "driver, def in async", "alchemy, async", "alchemy, sync"])
-async def granting(
-    request: pytest.FixtureRequest, url: str, bank: Bank
-) -> AsyncIterator[tuple[Outlast, Any]]:
+async def granting(request: pytest.FixtureRequest, url: str, bank: Bank) -> AsyncIterator[tuple[Outlast, Any]]:
     """An application whose task grants credits on one type of session."""
     way: str = request.param
     engines: list[Any] = []

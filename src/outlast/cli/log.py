@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from outlast.cli.output import safe
-from outlast.observe.logging import JsonFormatter
+from outlast.observe.logging import PREFIX, JsonFormatter
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _FORMATS: Final = ("text", "json")
@@ -38,10 +38,13 @@ def write_log(level: str, log_format: str) -> None:
 
 
 class _OneLine(logging.Formatter):
-    """A record as one line without control characters; a traceback below it."""
+    """A record as one line without control characters, with its correlation id; a traceback below it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         record.message = safe(record.message)
+        found = getattr(record, f"{PREFIX}correlation_id", None)
+        if isinstance(found, str) and found and found not in record.message:
+            record.message += f" [{safe(found)}]"
         return super().formatMessage(record)
 
 

@@ -86,7 +86,7 @@ class Web:
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         self._server = Told(
             Config(
-                Hosted(asgi, app.desk.app.base_url),
+                Hosted(asgi, app.desk.app.base_url, loopback_only=asgi.service.development),
                 log_config=None,
                 access_log=False,
                 lifespan="off",

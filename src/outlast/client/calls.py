@@ -20,7 +20,7 @@ from outlast.domain.defaults import Settings
 from outlast.domain.effects import ANSWER_SHAPE
 from outlast.domain.errors import Forbidden, Invalid, KeyReused, Locked, NotFound, NotRegistered, OutlastError, StillAdmitting
 from outlast.domain.ids import is_job_id, uuid7
-from outlast.domain.kinds import AnyTask, In, Kind, check_name
+from outlast.domain.kinds import AnyTask, In, Kind, Task, check_name
 from outlast.domain.model import (
     MAX_NAME,
     MAX_TARGET,
@@ -158,8 +158,13 @@ def prepare_sent(
     unique: Unique | None = None,
     target: TargetRef | None = None,
 ) -> Admission:
-    """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent."""
+    """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent.
+
+    Only what `@jobs.kind` declared can be named: a task is a part of a plan, and what comes before it in the plan may be a check.
+    """
     kind = app.registry.kind(name, version)
+    if isinstance(kind, Task):
+        raise NotRegistered("No kind of that name can be submitted from outside: a task cannot be, only what @jobs.kind declares.")
     body = dump(value, limit=app.settings.max_input, what="input")
     return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
 

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
-from typing import cast, overload
+from typing import Final, cast, overload
+from urllib.parse import urlsplit
 
+from outlast.domain.errors import Invalid
 from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, Recovery, TaskView
+from outlast.domain.refusal import article
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import AttentionRow, JobRow, RecoveryRows, TaskRow
 
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/\[\]-]*")
 _LAST = 253_402_300_799_000  # the end of the year 9999: no datetime is later
+
+
+def check_base_url(base_url: str) -> None:
+    """Refuses what links cannot begin with: taken is "", a path from the root, or an address with http or https and a host."""
+    if not isinstance(base_url, str):
+        raise Invalid(f"base_url must be text, not {article(base_url)}.")
+    try:
+        parts = urlsplit(base_url)
+        named = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+    except ValueError:
+        raise Invalid("base_url is no address.") from None
+    here = not parts.scheme and not parts.netloc and (not base_url or base_url.startswith("/"))
+    if not (named or here) or _PLAIN.fullmatch(base_url) is None or {".", ".."} & set(parts.path.split("/")):
+        raise Invalid('base_url is a path from the root, for example "/jobs", or such a path behind https:// and a host.')
 
 
 def url(base_url: str, job_id: str) -> str:

@@ -12,8 +12,8 @@ from outlast.domain.conflicts import AlreadyCompleted
 from outlast.domain.errors import Invalid
 from outlast.domain.model import JobView
 from outlast.http import bodies, etags, wire
-from outlast.http.call import Call, header
-from outlast.http.jobs import admitted, idempotency_key, of_input, query
+from outlast.http.call import Call, header, query
+from outlast.http.jobs import admitted, idempotency_key, of_input
 from outlast.http.problems import Problem
 from outlast.observe.events import JobControlled
 from outlast.observe.hub import emit

@@ -30,7 +30,7 @@ class Application:
 
     def __init__(self, desk: Desk, authenticator: Authenticator, *, routes: Iterable[Route] = ROUTES, development: bool = False) -> None:
         self.service = Service(desk, authenticator, Pacing(desk.app.registry), Limits(), Watcher(desk), development)
-        self._app = Guard(self._router(routes), refuse=self._refuse)
+        self._app = Guard(self._router(routes), refuse=self._refuse, base_url=desk.app.base_url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""

@@ -6,16 +6,23 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from outlast.domain.errors import OutlastError, StoreUnavailable
 from outlast.domain.model import Principal
 from outlast.domain.refusal import article
 from outlast.http.problems import Problem
+from outlast.observe.events import Placed, place_of
 
 Identify: TypeAlias = Callable[[Request], Principal | Awaitable[Principal | None] | None]
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
+
+
+class IdentifyFailed(Placed):
+    """The host's `identify` failed: nobody is let in, and the caller is told nothing of it."""
 
 
 class Authenticator:
@@ -23,19 +30,28 @@ class Authenticator:
 
     def __init__(self, identify: Identify, *, challenge: str = 'Bearer realm="outlast"') -> None:
         self._identify = identify
+        self._is_async = any(map(inspect.iscoroutinefunction, (identify, type(identify).__call__)))
         self.challenge = challenge
 
     async def principal(self, request: Request) -> Principal:
-        """Who calls; Problem 401 for nobody, or 403 where the host refuses. What else the host's function raises goes through."""
+        """Who calls; Problem 401 for nobody, or 403 where the host refuses. What else the host's function raises goes through.
+
+        A plain function runs in a thread: it may block. Errors of Outlast that it raises, for example for a subject that is no text, are
+        its own failure, not the request's: IdentifyFailed; only StoreUnavailable goes through.
+        """
         try:
-            said = self._identify(request)
+            said = self._identify(request) if self._is_async else await run_in_threadpool(self._identify, request)
             found = cast("object", await said if inspect.isawaitable(said) else said)
         except HTTPException as error:
             raise self._refusal(error) from error
+        except StoreUnavailable:
+            raise
+        except OutlastError as error:
+            raise IdentifyFailed(f"identify: {place_of(error)}") from error
         if found is None:
             raise Problem("unauthenticated", "Sign in, and repeat the request.", headers={"WWW-Authenticate": self.challenge})
         if not isinstance(found, Principal):
-            raise TypeError(f"identify must return a Principal or None, not {article(found)}")
+            raise IdentifyFailed(f"identify must return a Principal or None, not {article(found)}")
         return found
 
     def _refusal(self, error: HTTPException) -> Exception:

@@ -98,3 +98,17 @@ def header(request: Request, name: str) -> str | None:
     if len(values) > 1:
         raise Problem("bad_request", f"The header {name} stands there more than once; send it once.")
     return values[0] if values else None
+
+
+def query(request: Request, *known: str) -> Mapping[str, str]:
+    """The query's parameters; Problem 400 for one that is not known, or stands there twice, or has no value."""
+    found: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in known:
+            raise Problem(
+                "invalid_query", f"The query parameters here are {', '.join(known)}." if known else "There are no query parameters here."
+            )
+        if name in found or not value:
+            raise Problem("invalid_query", f"Give {name} once, with a value.")
+        found[name] = value
+    return found

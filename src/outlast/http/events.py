@@ -18,7 +18,7 @@ from outlast.domain.access import Scope, reading_scope
 from outlast.domain.errors import OutlastError, StoreUnavailable
 from outlast.domain.model import JobView, Principal
 from outlast.http import etags, wire
-from outlast.http.call import Call, header, unchanged
+from outlast.http.call import Call, header, query, unchanged
 from outlast.http.problems import Problem
 from outlast.http.watcher import Subscription
 from outlast.observe.correlation import correlation_id
@@ -29,6 +29,7 @@ HEARTBEAT: Final = 15.0
 RETRY_MS: Final = 2_000
 SEND_LIMIT: Final = 20.0
 """Seconds that a reader may leave what is sent to it unread."""
+_LOOK: Final = 1.0
 LONGEST_WAIT: Final = 25
 MOST_OPEN: Final = 1_000
 """Open jobs that a stream of all jobs begins with."""
@@ -68,9 +69,19 @@ class Stream:
         try:
             await _until_gone(receive, self._write(send, head))
         except TimeoutError:
-            raise ClientDisconnect from None  # it is there, but reads nothing: as good as gone
+            # It is there and reads nothing. Its connection cannot be cut from here, so that its place stays taken until it is gone.
+            await self._frozen(receive)
+            raise ClientDisconnect from None
         finally:
             limits.give_back(key)
+
+    async def _frozen(self, receive: Receive) -> None:
+        leaving = asyncio.ensure_future(_gone(receive))
+        try:
+            while not leaving.done() and not self._call.service.watcher.stopped:
+                await asyncio.wait({leaving}, timeout=_LOOK)
+        finally:
+            leaving.cancel()
 
     async def _write(self, send: Send, head: dict[str, str]) -> None:
         await _within(
@@ -122,6 +133,7 @@ class Stream:
 
 async def job_events(call: Call) -> Response | Stream:
     """The stream of one job."""
+    query(call.request)
     job = await call.job()
     known = _last_event_id(call)
     if known == etags.tag_of(job):
@@ -133,6 +145,7 @@ async def job_events(call: Call) -> Response | Stream:
 
 async def all_events(call: Call) -> Stream:
     """The stream of all jobs of the principal: it begins with all that are open."""
+    query(call.request)
     _last_event_id(call)
     open_jobs = await _pages(call, state="active", most=MOST_OPEN)
     newest = await call.desk.drive(calls.list_jobs(call.desk.app, call.principal, state=None, kind=None, limit=100, cursor=None))

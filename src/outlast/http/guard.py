@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from outlast.http.problems import Problem
 from outlast.observe.correlation import correlation_id, traceparent
-from outlast.observe.events import RequestEnded, RequestFailed, place_of
+from outlast.observe.events import RequestEnded, RequestFailed, place_of, reason_of
 from outlast.observe.hub import emit
 
 MOST_TARGET: Final = 4_096
@@ -29,6 +29,7 @@ _ONCE: Final = frozenset(
     {"authorization", "content-type", "content-length", "host", "if-match", "if-none-match", "last-event-id", "origin"}
 )
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+_OWN_FAULT: Final = 500
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
 
@@ -42,11 +43,12 @@ HEADERS: Final = {
 
 
 class Guard:
-    """The outermost part of the application. `refuse` makes the answer to a request that is refused."""
+    """The outermost part of the application. `refuse` makes the answer to a request that is refused; base_url may name the origin."""
 
-    def __init__(self, app: ASGIApp, *, refuse: Callable[[Problem, Scope], Response]) -> None:
+    def __init__(self, app: ASGIApp, *, refuse: Callable[[Problem, Scope], Response], base_url: str = "") -> None:
         self._app = app
         self._refuse = refuse
+        self._origin = origin_of(base_url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request; lifespan and websocket are answered too."""
@@ -59,10 +61,11 @@ class Guard:
         headers = Headers(scope=scope)
         given, trace = _correlation(headers)
         tokens = (correlation_id.set(given), traceparent.set(trace))
-        answer = _Answer(send)
+        arriving = _Arriving(receive, headers)
+        answer = _Answer(send, arriving, scope)
         started = time.monotonic()
         try:
-            await self._guarded(scope, receive, answer, headers)
+            await self._guarded(scope, arriving, answer, headers)
         finally:
             correlation_id.reset(tokens[0])
             traceparent.reset(tokens[1])
@@ -73,9 +76,11 @@ class Guard:
         try:
             try:
                 _check_head(scope, headers)
-                _check_site(scope, headers)
+                _check_site(scope, headers, self._origin)
                 await self._app(scope, receive, answer)
             except Problem as refused:
+                if refused.entry.status >= _OWN_FAULT:
+                    emit(RequestFailed(scope.get("outlast.route", ""), reason_of(refused.__cause__ or refused), correlation_id.get() or ""))
                 await self._refuse(refused, scope)(scope, receive, answer)
         except ClientDisconnect:
             pass  # nobody is there to be answered
@@ -88,11 +93,27 @@ class Guard:
                 raise
 
 
-class _Answer:
-    """Sends, with the headers that every answer has."""
+class _Arriving:
+    """What the client sends, and whether all of it has been read."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, receive: Receive, headers: Headers) -> None:
+        self._receive = receive
+        self.unread = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            self.unread = False
+        return message
+
+
+class _Answer:
+    """Sends, with the headers that every answer has. A body that nobody reads ends its connection: it may have no end."""
+
+    def __init__(self, send: Send, arriving: _Arriving, scope: Scope) -> None:
         self._send = send
+        self._arriving = arriving
+        self._may_close = scope.get("http_version", "1.1").startswith("1")
         self.begun = False
         self.status = 0
 
@@ -104,6 +125,8 @@ class _Answer:
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers["X-Request-Id"] = correlation_id.get() or ""
+            if self._arriving.unread and self._may_close:
+                headers["Connection"] = "close"
         await self._send(message)
 
 
@@ -145,13 +168,23 @@ def _is_text(decoded: bytes) -> bool:
         return False
 
 
-def _check_site(scope: Scope, headers: Headers) -> None:
+def origin_of(address: str) -> str | None:
+    """Host and port of an absolute address as a browser writes them in Origin: in lower case, without the scheme's own port."""
+    parts = urlsplit(address.lower())
+    if not parts.scheme or not parts.netloc:
+        return None
+    return parts.netloc.removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, ":"))
+
+
+def _check_site(scope: Scope, headers: Headers, own: str | None) -> None:
     """Refuses what a page of another site makes a browser send (the Fetch metadata, else the origin, say so)."""
     if scope["method"] in _SAFE:
         return
     site = headers.get("sec-fetch-site")
     origin = headers.get("origin")
-    another = origin is not None and origin.partition("://")[2] != headers.get("host")
+    said = None if origin is None else origin_of(origin)
+    here = "" if origin is None else origin_of(f"{origin.partition('://')[0]}://{headers.get('host', '')}")
+    another = origin is not None and (said is None or said not in {own, here})
     if another if site is None else site not in _SAME_SITE:
         raise Problem("cross_site", "Pages of other sites may not do this. Send it from a page of this one, or without a browser.")
 

@@ -12,9 +12,10 @@ from starlette.responses import Response
 from outlast.client import calls
 from outlast.domain.conflicts import NotReady
 from outlast.domain.errors import Invalid, NotFound, NotRegistered
+from outlast.domain.kinds import Task
 from outlast.domain.model import Handle, JobView, TargetRef, Unique
 from outlast.http import bodies, etags, wire
-from outlast.http.call import Call, header, unchanged
+from outlast.http.call import Call, header, query, unchanged
 from outlast.http.events import wait
 from outlast.http.problems import Problem, problem_of
 from outlast.observe.correlation import correlation_id
@@ -45,6 +46,7 @@ def idempotency_key(request: Request) -> str:
 
 async def submit(call: Call) -> Response:
     """Admits a job; the same key and request again give the same job as it stands."""
+    query(call.request)
     key = idempotency_key(call.request)
     app = call.desk.app
     sent = await bodies.read_json(call.request, wire.Submit, limit=app.settings.max_input + bodies.ENVELOPE)
@@ -62,8 +64,9 @@ async def submit(call: Call) -> Response:
         )
     except NotRegistered as error:
         known = app.registry.kinds.get(sent.kind)
-        if known is None:
-            raise Problem("not_registered", "There is no kind of that name here.", pointers=("/kind",)) from error
+        if known is None or isinstance(known, Task):
+            said = "There is no kind of that name here. Only what @jobs.kind declares is submitted from outside; a task is not."
+            raise Problem("not_registered", said, pointers=("/kind",)) from error
         said = f"This kind has version {known.version} here, and no other."
         raise Problem("not_registered", said, pointers=("/schema_version",)) from error
     except Invalid as error:
@@ -100,20 +103,6 @@ async def admitted(call: Call, handle: Handle) -> Response:
     if handle.replayed:
         headers["Idempotency-Replayed"] = "true"
     return call.show(job, _OK if job.final and handle.replayed else _CREATED, headers)
-
-
-def query(request: Request, *known: str) -> Mapping[str, str]:
-    """The query's parameters; Problem 400 for one that is not known, or stands there twice, or has no value."""
-    found: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
-        if name not in known:
-            raise Problem(
-                "invalid_query", f"The query parameters here are {', '.join(known)}." if known else "There are no query parameters here."
-            )
-        if name in found or not value:
-            raise Problem("invalid_query", f"Give {name} once, with a value.")
-        found[name] = value
-    return found
 
 
 async def list_jobs(call: Call) -> Response:

@@ -29,6 +29,8 @@ NEWEST: Final = 100
 """How many of an owner's newest jobs are looked at for new ones."""
 _SHARE: Final = 5.0
 """Reading takes at most a fifth of the time: the pause grows with what a round costs."""
+_LONGEST_REST: Final = 2.0
+"""But it grows no further than this: one slow read does not keep all readers blind."""
 
 
 class Subscription:
@@ -76,6 +78,11 @@ class Subscription:
         return found
 
 
+def rest_after(cost: float) -> float:
+    """Seconds that no read follows a read of so many seconds, whatever happens."""
+    return max(SOONEST, min(cost * _SHARE, _LONGEST_REST))
+
+
 class _Watch:
     """The loop of one event loop."""
 
@@ -112,10 +119,10 @@ class _Watch:
                     changed = await self._round()
                     pause = QUICK if changed else min(pause * 1.2, SLOW)
                 except Exception as error:  # noqa: BLE001 - the streams live on, whatever it was
-                    pause = TROUBLE
+                    started, pause = time.monotonic(), TROUBLE  # a read that failed says nothing of what reading costs
                     emit(WatchTrouble(error.code if isinstance(error, OutlastError) else type(error).__name__, pause))
-                cost = time.monotonic() - started
-                await self._rest(max(pause, cost * _SHARE), least=max(SOONEST, cost * _SHARE))
+                least = rest_after(time.monotonic() - started)
+                await self._rest(max(pause, least), least=least)
         finally:
             unsubscribe()
 

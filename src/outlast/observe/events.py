@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
+
+_CHAIN: Final = 4
+_CODE: Final = re.compile(r"[A-Za-z0-9_]{1,40}")
+
+
+class Placed(Exception):
+    """An error that says itself what a log may hold of it."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+def reason_of(error: BaseException) -> str:
+    """The types of an error and of what it came from, with the database's own code where there is one."""
+    named: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(named) < _CHAIN:
+        code = getattr(seen, "sqlite_errorname", None) or getattr(seen, "sqlstate", None)
+        named.append(type(seen).__name__ + (f" {code}" if isinstance(code, str) and _CODE.fullmatch(code) else ""))
+        seen = seen.__cause__ or seen.__context__
+    return ", from ".join(named)
 
 
 def place_of(error: BaseException) -> str:
-    """The type of an error and where it was raised: its text may hold what nobody should read."""
+    """The type of an error and where it was raised: its text may hold what nobody should read. Placed says it itself."""
+    if isinstance(error, Placed):
+        return error.place
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -242,7 +267,7 @@ class RequestFailed(Event):
     correlation_id: str
 
     def text(self) -> str:
-        return f"{self.route or '(no route)'} failed ({self.error})"
+        return f"{self.route or '(no route)'} failed ({self.error}); correlation id {self.correlation_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,5 +8,5 @@ from outlast.http import bodies, events
 from web.world import application
 
 jobs = application("sqlite:///jobs.db")
-vars(bodies)["SECONDS"] = float(os.environ.get("BODY_SECONDS", "15"))
-vars(events)["LONGEST_WAIT"] = float(os.environ.get("LONGEST_WAIT", "25"))
+bodies.__dict__["SECONDS"] = float(os.environ.get("BODY_SECONDS", "15"))
+events.__dict__["LONGEST_WAIT"] = float(os.environ.get("LONGEST_WAIT", "25"))

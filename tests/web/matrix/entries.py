@@ -42,7 +42,8 @@ class Entry:
     def content(self, world: World, person: Person) -> tuple[bytes, str]:
         """The body and its media type, with version and question of this person's job where braces say so."""
         job = world.jobs[person.who][self.state]
-        known = {"{version}": str(job["version"]), "{attention}": (job["attention"] or {}).get("id", "")}
+        asked: dict[str, str] = job["attention"] or {}
+        known = {"{version}": str(job["version"]), "{attention}": asked.get("id", "")}
 
         def filled(members: Mapping[str, Any]) -> dict[str, Any]:
             return {name: known.get(value, value) if isinstance(value, str) else value for name, value in members.items()}

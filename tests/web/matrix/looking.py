@@ -36,7 +36,7 @@ def judged(cell: Cell, stage: Stage, answer: Answer) -> Iterator[str]:
     if found is not None:
         person = cell.caller.person
         states = _OPEN if EVENT_STREAM in answer.headers["content-type"] else stage.world.jobs[person.who] if person else ()
-        wanted = set() if person is None else {stage.world.id(person, state) for state in states}
+        wanted: set[str] = set() if person is None else {stage.world.id(person, state) for state in states}
         if found != wanted:
             yield f"it lists {found}, not {wanted}"
 

@@ -13,7 +13,7 @@ from outlast.http.app import build
 from outlast.http.routes import ROUTES
 from web.exchange import bearer, exchange
 from web.matrix.cells import Stage
-from web.world import World, people
+from web.world import Person, World, people
 
 ANN, BOB = people("acme")["owner"], people("acme")["peer"]
 THERE: Final = people("globex")["owner"]
@@ -76,12 +76,13 @@ async def test_a_header_is_no_sign_in(stage: Stage, name: str) -> None:
 
 
 @by_claim
-async def test_a_header_gives_no_job_away(stage: Stage, name: str) -> None:
+@pytest.mark.parametrize("who", [BOB, THERE], ids=lambda person: person.who)
+async def test_a_header_gives_no_job_away(stage: Stage, name: str, who: Person) -> None:
     body = json.dumps({"kind": "memo", "input": {"mark": "x", "secret": "y"}}).encode()
     headers = [(b"idempotency-key", b"one"), (b"content-type", b"application/json"), (name.encode(), CLAIMS[name].encode())]
-    answer = await exchange(stage.site, "POST", "/v1/jobs?tenant=globex&owner=ann", [*bearer(BOB.who), *headers], [body])
+    answer = await exchange(stage.site, "POST", "/v1/jobs?tenant=acme&owner=ann", [*bearer(who.who), *headers], [body])
     row = stage.books.job(answer.json["id"])
-    assert (row["tenant"], row["owner"]) == ("acme", "bob")
+    assert (row["tenant"], row["owner"]) == (who.tenant, who.subject)
 
 
 @pytest.mark.parametrize("query", ["tenant=globex", "owner=bob", "subject=bob", "principal=acme:bob", "role=operator", "as=bob", "id=7"])

@@ -14,8 +14,7 @@ from outlast.domain.errors import Invalid
 from outlast.domain.model import Action
 from outlast.domain.payload import JSON, check_key, parse
 from outlast.http import actions
-from outlast.http.call import Call
-from outlast.http.jobs import query
+from outlast.http.call import Call, query
 from outlast.http.page import messages
 from outlast.http.page.forms import read_form
 from outlast.http.page.frame import frame_of

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from outlast.client import calls
 from outlast.domain.errors import Forbidden
 from outlast.domain.model import Action, Attention, JobView, Recovery, TaskView
-from outlast.http.call import Call
-from outlast.http.jobs import query
+from outlast.http.call import Call, query
 from outlast.http.page import messages
 from outlast.http.page.frame import frame_of
 from outlast.http.page.rendering import render

@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from outlast.client import calls
 from outlast.domain.conflicts import NotReady
-from outlast.http.call import Call
-from outlast.http.jobs import query
+from outlast.http.call import Call, query
 from outlast.http.page.frame import frame_of
 from outlast.http.page.rendering import render
 from outlast.http.problems import problem_of

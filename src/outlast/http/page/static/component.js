@@ -94,7 +94,10 @@ const inOrder = (a, b) => SECTIONS.indexOf(sectionOf(a)) - SECTIONS.indexOf(sect
 /** @param {Job} job */
 const progressOf = ({ progress }) => say(progress.label ? "progress_now" : "progress", progress);
 
-/** Where the result is opened: what the usable task refers to, if following it is safe, else the API's result. @param {Job} job @param {string} url */
+/**
+ * Where the result is opened: what the usable task refers to, if following it is safe, else the API's result.
+ * @param {Job} job @param {string} url
+ */
 function openable(job, url) {
   const ref = job.usable_ref ?? "";
   // Browsers drop blanks and controls and turn backslashes: the address would be another one than it seems.
@@ -140,7 +143,10 @@ function retryAfter(headers) {
   return seconds > 0 ? Math.min(seconds, 3600) : 0;
 }
 
-/** A response, asked for with the credentials of this moment. @param {string} url @param {Credentials | undefined} credentials @param {RequestInit} init */
+/**
+ * A response, asked for with the credentials of this moment.
+ * @param {string} url @param {Credentials | undefined} credentials @param {RequestInit} init
+ */
 async function send(url, credentials, init) {
   const own = typeof credentials === "function" ? await credentials() : credentials;
   const headers = { .../** @type {Record<string, string>} */ (init.headers), ...own };
@@ -151,7 +157,8 @@ async function send(url, credentials, init) {
 
 /**
  * A whole answer, with its body if that is JSON; null where none came in time.
- * @param {string} url @param {Credentials | undefined} credentials @param {RequestInit} [init] @param {number} [seconds] @returns {Promise<Answer | null>}
+ * @param {string} url @param {Credentials | undefined} credentials @param {RequestInit} [init] @param {number} [seconds]
+ * @returns {Promise<Answer | null>}
  */
 async function call(url, credentials, { signal, ...init } = {}, seconds = 30) {
   const ending = new AbortController();
@@ -329,7 +336,8 @@ class JobRecord extends Subject {
   /** @param {AbortSignal} signal @param {boolean} calm */
   async ask(signal, calm) {
     const { mount } = this;
-    const wait = calm && this.tag !== "" && !this.covered && !this.settled && !document.hidden && now() >= this.waitsAgain && !mount.waiting;
+    const open = this.tag !== "" && !this.covered && !this.settled;
+    const wait = calm && open && !document.hidden && !mount.waiting && now() >= this.waitsAgain;
     mount.waiting ||= wait;
     this.waiting = wait ? new AbortController() : null;
     const headers = this.tag ? { "If-None-Match": `"${this.tag}"` } : undefined;
@@ -378,15 +386,16 @@ class JobRecord extends Subject {
 
   vanish() {
     const shown = this.job !== null;
+    this.forget();
     this.gone = true;
     this.failures = 0;
-    this.forget();
     if (shown) this.mount.doubt();
   }
 
   forget() {
     this.job = null;
     this.tag = "";
+    this.gone = false;
   }
 
   seen() {
@@ -530,6 +539,17 @@ class Mount {
     list.limit = limit;
     this.lists.set(key, list);
     return list;
+  }
+
+  /** Other header fields may be another person's. @param {Credentials | undefined} credentials */
+  use(credentials) {
+    const before = this.credentials;
+    this.credentials = credentials;
+    // Of a function nobody can tell what it will say; frameworks make a new one at each of their renders.
+    const same = typeof credentials === "function" ? typeof before === "function" : JSON.stringify(credentials) === JSON.stringify(before);
+    if (same && !this.out) return;
+    this.halt();
+    this.look();
   }
 
   /** @param {JobRecord | JobList} subject @param {() => void} watcher */
@@ -746,8 +766,12 @@ class Mount {
   /** One stream until it ends; seconds until the next. @param {number} failures */
   async followStream(failures) {
     const ending = (this.stream = new AbortController());
-    let [heard, late] = [false, false];
-    const end = () => ending.abort((late = true));
+    let heard = false;
+    let late = false;
+    const end = () => {
+      late = true;
+      ending.abort();
+    };
     let timer = setTimeout(end, GRACE * 1000);
     this.patient = false;
     try {
@@ -771,7 +795,7 @@ class Mount {
         if (field === "id") tag = value;
         if (field === "data") this.passOn(JSON.parse(value).id, tag);
       }
-      return around(this.retry);
+      return around(backoff(failures, this.retry));
     } catch {
       // Nothing came in time, though the browser is online: something holds it back.
       this.patient = late && !heard && navigator.onLine;
@@ -818,7 +842,7 @@ export const signedOut = everywhere((mount) => mount.signedOut());
 export function watch(href, callback, { headers, limit = 20 } = {}) {
   const subject = subjectOf(href, limit);
   if (!subject) throw new TypeError("watch() takes the address of a job or of the list of jobs.");
-  if (headers) subject.mount.credentials = headers;
+  if (headers) subject.mount.use(headers);
   const tell = () => callback(structuredClone(subject.seen()));
   const end = subject.mount.watch(subject, tell);
   tell();
@@ -838,7 +862,10 @@ sheet.replaceSync(`
   display: block; container-type: inline-size; color: var(--_text); font: var(--outlast-font, inherit); line-height: 1.45;
 }
 :host([hidden]), [hidden] { display: none !important; }
-article { background: var(--_surface); border: 1px solid var(--_border); border-radius: var(--_radius); padding: var(--outlast-padding, 0.875rem 1rem); }
+article {
+  background: var(--_surface); border: 1px solid var(--_border); border-radius: var(--_radius);
+  padding: var(--outlast-padding, 0.875rem 1rem);
+}
 article:focus { outline: none; }
 article, .rows { display: grid; gap: 0.5rem; }
 .line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: center; }
@@ -853,13 +880,22 @@ h3 { font-size: 1em; margin-block-end: 0.375rem; }
 .quiet { color: var(--_muted); font-size: 0.875em; }
 .away { color: var(--_warn); }
 .section, .older { margin-block-start: 0.75rem; }
-.box { background: var(--_warn-surface); border-inline-start: 0.25rem solid var(--_warn); border-radius: calc(var(--_radius) / 2); padding: 0.625rem 0.75rem; display: grid; gap: 0.5rem; }
-progress { appearance: none; flex: 1 1 8rem; min-inline-size: 6rem; block-size: 0.5rem; border: 0; border-radius: 1rem; overflow: hidden; background: var(--_border); color: var(--_accent); }
+.box {
+  background: var(--_warn-surface); border-inline-start: 0.25rem solid var(--_warn); border-radius: calc(var(--_radius) / 2);
+  padding: 0.625rem 0.75rem; display: grid; gap: 0.5rem;
+}
+progress {
+  appearance: none; flex: 1 1 8rem; min-inline-size: 6rem; block-size: 0.5rem; border: 0; border-radius: 1rem; overflow: hidden;
+  background: var(--_border); color: var(--_accent);
+}
 progress::-webkit-progress-bar { background: var(--_border); }
 progress::-webkit-progress-value { background: var(--_accent); }
 progress::-moz-progress-bar { background: var(--_accent); }
-button, .open, .box a { box-sizing: border-box; font: inherit; font-size: 0.9375em; color: var(--_text); background: transparent; border: 1px solid var(--_border); border-radius: calc(var(--_radius) * 0.75);
-  padding: 0.3125rem 0.75rem; min-block-size: 2.25em; cursor: pointer; text-decoration: none; display: inline-flex; align-items: center; }
+button, .open, .box a {
+  box-sizing: border-box; font: inherit; font-size: 0.9375em; color: var(--_text); background: transparent; text-decoration: none;
+  cursor: pointer; border: 1px solid var(--_border); border-radius: calc(var(--_radius) * 0.75); padding: 0.3125rem 0.75rem;
+  min-block-size: 2.25em; display: inline-flex; align-items: center;
+}
 .box button, .box a { border-color: currentColor; }
 .open { background: var(--_accent); border-color: var(--_accent); color: var(--_on-accent); }
 button:hover, .open:hover, .box a:hover { text-decoration: underline; }
@@ -917,9 +953,7 @@ class OutlastElement extends HTMLElement {
 
   set headers(value) {
     this.given = value;
-    if (!this.subject || !this.isConnected) return;
-    this.subject.mount.credentials = value;
-    if (this.subject.mount.out) this.refresh();
+    if (this.isConnected) this.subject?.mount.use(value);
   }
 
   refresh() {
@@ -928,7 +962,7 @@ class OutlastElement extends HTMLElement {
   }
 
   connectedCallback() {
-    for (const name of /** @type {const} */ (["href", "headers"]))
+    for (const name of /** @type {const} */ (["headers", "href"]))
       if (Object.hasOwn(this, name)) {
         // It was set before this class was known, and hides the accessor.
         const value = /** @type {any} */ (this)[name];
@@ -955,14 +989,15 @@ class OutlastElement extends HTMLElement {
     const subject = subjectOf(this.href, Math.min(Math.max(Number(this.getAttribute("limit")) || 20, 1), 200));
     if (subject !== this.subject) this.reset();
     this.subject = subject;
-    if (subject && this.given) subject.mount.credentials = this.given;
+    if (this.given) subject?.mount.use(this.given);
     this.end = subject?.mount.watch(subject, () => this.update()) ?? (() => {});
     this.update();
   }
 
   /** @param {string} name @param {unknown} detail @param {boolean} [cancelable] whether the host let it pass */
   fire(name, detail, cancelable = false) {
-    return this.dispatchEvent(new CustomEvent(`outlast-${name}`, { detail: structuredClone(detail), bubbles: true, composed: true, cancelable }));
+    const options = { detail: structuredClone(detail), bubbles: true, composed: true, cancelable };
+    return this.dispatchEvent(new CustomEvent(`outlast-${name}`, options));
   }
 
   /** The events of what concerns the whole element. @param {Seen | undefined} seen */
@@ -1032,7 +1067,9 @@ export class OutlastJob extends OutlastElement {
     this.#status.setAttribute("role", "status");
     this.#confirm.setAttribute("role", "group");
     this.#confirm.addEventListener("keydown", ({ key }) => key === "Escape" && this.#ask(null));
-    this.#open.addEventListener("click", (event) => this.job && !this.fire("open", { job: this.job, url: this.#open.href }, true) && event.preventDefault());
+    this.#open.addEventListener("click", (event) => {
+      if (!this.fire("open", { job: this.job, url: this.#open.href }, true)) event.preventDefault();
+    });
     this.root.append(this.#article, this.#status);
   }
 
@@ -1080,9 +1117,10 @@ export class OutlastJob extends OutlastElement {
   /** @param {Answer | null} answer @param {Job | null} job */
   #explain(answer, job) {
     const code = answer?.status === 403 ? "forbidden" : String(answer?.body?.code ?? "");
-    const known = job && ["stale_version", "already_completed", "attention_superseded", "forbidden"].includes(code);
-    if (known) this.#notice = say(code, { state: say(job.outcome ?? job.state), progress: progressOf(job) });
-    else this.#notice = answer && answer.status >= 400 && answer.status < 500 ? say("refused", { reason: answer.body?.title ?? answer.status }) : say("unsent");
+    const known = ["stale_version", "already_completed", "attention_superseded", "forbidden"].includes(code);
+    const refused = answer && answer.status >= 400 && answer.status < 500;
+    if (known && job) this.#notice = say(code, { state: say(job.outcome ?? job.state), progress: progressOf(job) });
+    else this.#notice = refused ? say("refused", { reason: answer.body?.title ?? answer.status }) : say("unsent");
     this.fire("error", { status: answer?.status ?? 0, code: code || "unreachable", message: this.#notice });
   }
 
@@ -1227,7 +1265,11 @@ export class OutlastJob extends OutlastElement {
   }
 }
 
-const PARTS = "job head label state progress bar progress-text note attention message actions action action-retry action-answer action-skip action-dismiss more confirm confirm-text confirm-yes confirm-no notice links open cancel time queued running retrying needs_attention completed cancelled";
+const PARTS = [
+  "job, queued, running, retrying, needs_attention, completed, cancelled, head, label, state, progress, bar, progress-text, note",
+  "attention, message, actions, action, action-retry, action-answer, action-skip, action-dismiss, more, notice",
+  "confirm, confirm-text, confirm-yes, confirm-no, links, open, cancel, time",
+].join(", ");
 
 /** <outlast-jobs href> */
 export class OutlastJobs extends OutlastElement {
@@ -1288,14 +1330,17 @@ export class OutlastJobs extends OutlastElement {
     }
     if (!this.#rows.has(job.id)) {
       shown.quiet = true;
-      shown.setAttribute("exportparts", PARTS.replaceAll(" ", ", "));
+      shown.setAttribute("exportparts", PARTS);
       shown.href = `${this.list?.mount.base}/v1/jobs/${job.id}`;
       this.#rows.set(job.id, made);
     }
     return made;
   }
 
-  /** Moves a row only if it stands elsewhere, and leaves the focus where it was. @param {HTMLElement} rows @param {number} place @param {HTMLElement} row */
+  /**
+   * Moves a row only if it stands elsewhere, and leaves the focus where it was.
+   * @param {HTMLElement} rows @param {number} place @param {HTMLElement} row
+   */
   #put(rows, place, row) {
     const there = rows.children[place] ?? null;
     if (there === row) return;
@@ -1347,10 +1392,14 @@ function attempt(act) {
 
 /** A key that nobody else has; also where randomUUID is missing, which browsers offer to secure pages only. */
 function newKey() {
-  return crypto.randomUUID?.() ?? [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(16).padStart(8, "0")).join("");
+  if (crypto.randomUUID) return crypto.randomUUID();
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(16).padStart(8, "0")).join("");
 }
 
-/** What waits for an answer. Each request is an item of its own, so that two tabs never overwrite each other's. @param {Storage | null} storage @param {string} url @param {string} owner */
+/**
+ * What waits for an answer. Each request is an item of its own, so that two tabs never overwrite each other's.
+ * @param {Storage | null} storage @param {string} url @param {string} owner
+ */
 function waiting(storage, url, owner) {
   /** @type {Wanted[]} */ const found = [];
   attempt(() => {
@@ -1360,7 +1409,11 @@ function waiting(storage, url, owner) {
   return found.filter((request) => request.url === url && request.owner === owner).sort((a, b) => a.at - b.at);
 }
 
-/** Posts a request until it is answered. @param {Wanted} request @param {Storage | null} storage @param {boolean} stored @param {Credentials | undefined} credentials @param {AbortSignal | undefined} signal */
+/**
+ * Posts a request until it is answered.
+ * @param {Wanted} request @param {Storage | null} storage @param {boolean} stored
+ * @param {Credentials | undefined} credentials @param {AbortSignal | undefined} signal
+ */
 async function post(request, storage, stored, credentials, signal) {
   const { url, key, name, body } = request;
   const forget = () => attempt(() => storage?.removeItem(STORED + key));

@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from outlast.store.open import migrate, open_store
 from outlast.worker.runtime import Options, Worker
 
 MOUNT: Final = "/a/jobs"
+Kind = Literal["answer", "silent", "buffered", "lost"]
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -68,7 +69,7 @@ class Fault:
 
     method: str
     path: str
-    kind: Literal["answer", "silent", "buffered", "lost"]
+    kind: Kind
     status: int = 503
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -134,7 +135,7 @@ class Host:
         ]
 
     @contextmanager
-    def fault(self, method: str, path: str, kind: Literal["answer", "silent", "buffered", "lost"], **more: Any) -> Iterator[Fault]:
+    def fault(self, method: str, path: str, kind: Kind, **more: Any) -> Generator[Fault]:
         """A fault while the block lasts."""
         made = Fault(method, path, kind, **more)
         self.faults.append(made)
@@ -172,7 +173,8 @@ class Host:
 
     def job(self, who: str, job_id: str) -> dict[str, Any]:
         """A job as it stands."""
-        return self.ask(who, "GET", f"/v1/jobs/{job_id}")
+        found: dict[str, Any] = self.ask(who, "GET", f"/v1/jobs/{job_id}")
+        return found
 
     def jobs_of(self, who: str) -> list[dict[str, Any]]:
         """All jobs of somebody."""

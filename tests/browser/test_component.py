@@ -417,7 +417,7 @@ def test_the_host_decides_how_it_looks(server: Host, person: People) -> None:
 
 def test_light_and_dark_follow_the_hosts_page(server: Host, person: People) -> None:
     light, dark = person(color_scheme="light"), person(color_scheme="dark")
-    seen = set()
+    seen: set[str] = set()
     for one in (light, dark):
         job_id = server.submit(one.name)
         page = one.open(server.page(job(job_id)))

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from browser.host import MOUNT, Host
+from browser.host import MOUNT, Host, Kind
 from browser.person import MISSING, People, Person, until
 from browser.test_component import job, shown
 
@@ -55,11 +55,11 @@ def test_what_the_stream_speaks_of_is_not_asked_for_besides(server: Host, person
     page.goto(letter(server, ann)[1])
     expect(shown(page)).to_contain_text("In progress")
     until(page, lambda: streams(server, ann) == [True])
-    asked = len(server.requests)
     for _ in range(6):
         page.clock.run_for(5_000)
         page.evaluate("fetch('/a/jobs/component.js').then(() => null)")
-    assert [one.query for one in server.requests[asked:] if "/v1/" in one.path] == []
+    assert server.seen("GET", r".*\?wait=25", ann.name) == []
+    assert len(server.seen("GET", ".*/jobs/.*", ann.name)) <= 4  # one, and one for each hint that came meanwhile
 
 
 def test_another_tab_takes_over_when_the_leader_closes(server: Host, person: People) -> None:
@@ -154,7 +154,7 @@ def test_a_server_in_trouble_counts_as_not_connected(server: Host, person: Peopl
 
 
 @pytest.mark.parametrize("kind", ["answer", "silent", "buffered"])
-def test_without_a_stream_changes_are_waited_for(server: Host, person: People, kind: str) -> None:
+def test_without_a_stream_changes_are_waited_for(server: Host, person: People, kind: Kind) -> None:
     """Refused with 429; never answered; or held back by a proxy until it is complete, which it never is."""
     ann = person()
     job_id, url = letter(server, ann)

@@ -50,7 +50,7 @@ async def test_results_that_cannot_be_stored_are_permanent_coded_failures(odd: O
     wanted = [(task, name) for task in (apps.odd_result, apps.odd_result_in_thread) for name in apps.RESULTS]
     wanted += [(apps.touchy_result, "evil"), (apps.touchy_result, "touchy")]
     jobs = {(task.name, name): odd.submit(task, apps.Wish(name)) for task, name in wanted}
-    async with working(odd.stage.url, apps.app) as worker:
+    async with working(odd.stage.url, apps.app, lease=30.0) as worker:
         for (_, name), job in jobs.items():
             view = await odd.ended(job)
             assert view.attention is not None, name

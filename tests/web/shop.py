@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from msgspec import Struct
 
-from outlast import Ask, Context, Outlast, Permanent, Plan, RetryPolicy
+from outlast import Ask, Context, Outlast, Permanent, Plan, RetryPolicy, Task
 
 
 class Note(Struct, kw_only=True):
@@ -46,11 +47,11 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         return chosen.colour
 
     @jobs.task
-    async def name(ctx: Context, note: Note) -> str:
+    async def ask_name(ctx: Context, note: Note) -> str:
         return await ctx.ask("which_name", "What should it be called?", answer=str)
 
     @jobs.task
-    async def count(ctx: Context, note: Note) -> int:
+    async def ask_count(ctx: Context, note: Note) -> int:
         return await ctx.ask("how_many", "How many should there be?", answer=int, actions=["retry"])
 
     @jobs.task
@@ -90,7 +91,7 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         plan.task(doubt, label="Extra", optional=True)
 
     @jobs.task(max_attempts=1)
-    async def vanish(ctx: Context, note: Note) -> str:
+    async def look(ctx: Context, note: Note) -> str:
         raise Permanent("input_gone", note.text.strip())
 
     @jobs.kind("revoked", label="No longer permitted", still_permitted=lambda owner, job: False)
@@ -105,4 +106,16 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
     def secret_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(write, label="Text")
 
+    for kind, task in (("name", ask_name), ("count", ask_count), ("vanish", look)):
+        alone(jobs, kind, task)
     return jobs
+
+
+def alone(jobs: Outlast, kind: str, task: Task[Any, Any]) -> None:
+    """A kind with a plan of one: a task by itself is none for callers."""
+
+    def build(plan: Any, input: Any) -> None:
+        plan.task(task, label=kind)
+
+    build.__annotations__ = {"plan": Plan[task.input_type], "input": task.input_type}
+    jobs.kind(kind)(build)

@@ -42,7 +42,7 @@ def server(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     folder = tmp_path_factory.mktemp("server")
     path = folder / "jobs.db"
     copied = world.copy(path)
-    command = ["-m", "outlast", "serve", "web.hostile.target:jobs", "--store", copied.url, "--port", "0", "--dev-identities"]
+    command = ["-m", "outlast", "serve", "web.hostile.target:jobs", "--store", copied.url, "--port", "0"]
     with Process(folder, command, BODY_SECONDS=str(BODY_SECONDS)) as process:
         yield Server(process, path)
 

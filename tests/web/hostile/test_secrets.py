@@ -22,6 +22,7 @@ from outlast.store.open import migrate
 from servers.postgres import PostgresServer
 from web.exchange import answered
 from web.matrix.entries import TOKEN
+from web.shop import alone
 from web.site import Answer, Site, scope_of
 
 PAYLOAD: Final = "MARKER-payload-password"
@@ -65,33 +66,33 @@ def _fail(login: Login) -> None:
         raise RuntimeError(f"{MESSAGE} {login.password} /etc/secret/path") from error
 
 
-def make(url: str) -> Outlast:
+def make(url: str) -> Outlast:  # noqa: C901 - one task after the other
     jobs = Outlast(url)
 
     @jobs.task
     async def echo(ctx: Context, login: Login) -> dict[str, str]:
         return {"result": RESULT, "password": login.password}
 
-    @jobs.task(max_attempts=1)
+    @jobs.task(name="do_raises", max_attempts=1)
     async def raises(ctx: Context, login: Login) -> None:
         _fail(login)
 
-    @jobs.task(max_attempts=1)
+    @jobs.task(name="do_raises_in_thread", max_attempts=1)
     def raises_in_thread(ctx: SyncContext, login: Login) -> None:
         _fail(login)
 
-    @jobs.task(max_attempts=1)
+    @jobs.task(name="do_unserialisable", max_attempts=1)
     async def unserialisable(ctx: Context, login: Login) -> dict[str, Any]:
         return {"a": Opaque()}
 
-    @jobs.task(max_attempts=1)
+    @jobs.task(name="do_refuses", max_attempts=1)
     async def refuses(ctx: Context, login: Login) -> None:
         try:
             _fail(login)
         except RuntimeError as error:
             raise Permanent("refused", "The provider refuses this account.") from error
 
-    @jobs.task(max_attempts=1)
+    @jobs.task(name="do_raises_in_a_step", max_attempts=1)
     async def raises_in_a_step(ctx: Context, login: Login) -> None:
         async def failing() -> None:
             _fail(login)
@@ -102,6 +103,8 @@ def make(url: str) -> Outlast:
     def good(plan: Plan[Login], input: Login) -> None:
         plan.task(echo, label="Echo", usable=True)
 
+    for task in (raises, raises_in_thread, unserialisable, refuses, raises_in_a_step):
+        alone(jobs, task.name.removeprefix("do_"), task)
     return jobs
 
 

@@ -80,7 +80,9 @@ async def test_a_header_is_no_sign_in(stage: Stage, name: str) -> None:
 async def test_a_header_gives_no_job_away(stage: Stage, name: str, who: Person) -> None:
     body = json.dumps({"kind": "memo", "input": {"mark": "x", "secret": "y"}}).encode()
     headers = [(b"idempotency-key", b"one"), (b"content-type", b"application/json"), (name.encode(), CLAIMS[name].encode())]
-    answer = await exchange(stage.site, "POST", "/v1/jobs?tenant=acme&owner=ann", [*bearer(who.who), *headers], [body])
+    named = await exchange(stage.site, "POST", "/v1/jobs?tenant=acme&owner=ann", [*bearer(who.who), *headers], [body])
+    assert (named.status, named.code) == (400, "invalid_query")
+    answer = await exchange(stage.site, "POST", "/v1/jobs", [*bearer(who.who), *headers], [body])
     row = stage.books.job(answer.json["id"])
     assert (row["tenant"], row["owner"]) == (who.tenant, who.subject)
 

@@ -45,7 +45,8 @@ from outlast.domain.model import (
 )
 from outlast.domain.retry import RetryPolicy
 from outlast.worker.committing import SyncTransaction, Transaction
-from outlast.worker.context import Completion, Context, SyncContext
+from outlast.worker.completion import Completion
+from outlast.worker.context import Context, SyncContext
 
 __version__ = "0.1.0.dev0"
 

@@ -21,7 +21,8 @@ from outlast.domain.values import MISSING, Hints, check_hint, hints
 from outlast.store.open import open_store, parse
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
-from outlast.worker.context import Completion, Context, SyncContext
+from outlast.worker.completion import Completion
+from outlast.worker.context import Context, SyncContext
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -18,7 +18,7 @@ from outlast.http.page.references import reference_of
 from outlast.http.problems import CATALOGUE
 from outlast.http.routes import ROUTES
 from outlast.store.open import migrate
-from outlast.worker.context import Completion
+from outlast.worker.completion import Completion
 from web.reading import Node, Visitor, links, path_of, read
 from web.shop import Note, make
 from web.site import Answer, Site, final

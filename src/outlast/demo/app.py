@@ -30,7 +30,8 @@ from outlast.demo.book import (
 from outlast.domain.failures import Permanent, Retry
 from outlast.domain.kinds import Plan
 from outlast.domain.retry import RetryPolicy
-from outlast.worker.context import Completion, Context, SyncContext
+from outlast.worker.completion import Completion
+from outlast.worker.context import Context, SyncContext
 
 EDITION = Edition()
 

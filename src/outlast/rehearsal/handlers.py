@@ -17,7 +17,8 @@ from outlast.rehearsal import outside
 from outlast.rehearsal.model import Effect, Part, Question, Rehearsal, Report
 from outlast.rehearsal.performance import SLICE, Asking, Blocking, Calling, Stepping, Working, note, perform
 from outlast.rehearsal.planning import check, in_order
-from outlast.worker.context import Completion, Context, SyncContext
+from outlast.worker.completion import Completion
+from outlast.worker.context import Context, SyncContext
 
 app = Outlast(os.environ.get("OUTLAST_STORE") or "sqlite:///rehearsal.db")
 

@@ -24,7 +24,8 @@ from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
 from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
-from outlast.worker.context import Attaching, Completion, Context, Saving, SyncContext
+from outlast.worker.completion import Attaching, Completion, Saving
+from outlast.worker.context import Context, SyncContext
 from outlast.worker.effects import EffectUnknown
 from outlast.worker.hold import Hold
 from outlast.worker.permission import NOT_PERMITTED, UNKNOWN, permitted

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from outlast.domain.errors import CompletionMissing, Invalid, OutcomeUnknown
 from outlast.domain.failures import Permanent, Stopped, StopReason
@@ -23,10 +23,8 @@ from outlast.store.sessions.opening import async_side, sync_side
 from outlast.store.sessions.sides import AsyncSide, SyncSide, fault_of
 from outlast.store.sessions.transaction import Guarded, Judged, Landed, Work, transact, transact_sync
 from outlast.worker.attempt_state import AttemptState
+from outlast.worker.completion import Completion
 from outlast.worker.recall import REASONS
-
-if TYPE_CHECKING:
-    from outlast.worker.context import Completion
 
 T = TypeVar("T", bound=Storable)
 Save = Callable[[Any], Any]

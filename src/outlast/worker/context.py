@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, overload
 
 from outlast.domain.effects import Confirmed
 from outlast.domain.kinds import AnyTask, Storable
@@ -15,6 +14,7 @@ from outlast.domain.model import Principal
 from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
 from outlast.worker.committing import SyncTransaction, Transaction
+from outlast.worker.completion import Attaching, Completion, Saving
 from outlast.worker.effects import Wanted, effect
 from outlast.worker.recall import Recall, adrive_recall, ask, drive_recall, output, outputs, recall_step, store_made
 
@@ -22,47 +22,8 @@ P = ParamSpec("P")
 T = TypeVar("T", bound=Storable)
 V = TypeVar("V", bound=Storable)
 D = TypeVar("D")
-Out_co = TypeVar("Out_co", covariant=True)
 
 _MISSING: Any = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """A function that writes the host's rows, with its arguments behind the session."""
-
-    save: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Attaching:
-    """A value that goes to the job's target."""
-
-    value: Any
-
-
-class Completion(Generic[Out_co]):
-    """What `ctx.complete` and `ctx.commit` make, for a handler to return.
-
-    Made and not returned: permanent failure `completion_dropped`, nothing written.
-    """
-
-    def __init__(self, value: Out_co, state: AttemptState, save: Saving | Attaching | None = None) -> None:
-        self._value = value
-        self._state = state
-        self.save = save
-
-    def at(self, ref: str) -> Completion[Out_co]:
-        """The same; names the resource shown in the task list and as `usable_ref`."""
-        self._state.name_resource(ref)
-        return self
-
-    @property
-    def value(self) -> Out_co:
-        """What is stored as the task's output."""
-        return self._value
 
 
 class _Context:

@@ -191,7 +191,14 @@ def _insert() -> Program[Rows]:
         yield Statement(
             "raise_attention",
             {
-                **{"tenant": "t", "job_id": "j", "id": "1", "no": 0, "code": "c", "message": "m", "actions": "", "window_ms": 1},
+                "tenant": "t",
+                "job_id": "j",
+                "id": "1",
+                "no": 0,
+                "code": "c",
+                "message": "m",
+                "actions": "",
+                "window_ms": 1,
                 **dict.fromkeys(("input_schema", "effect", "effect_input")),
             },
         )

@@ -95,15 +95,15 @@ def test_a_port_that_is_taken_is_named(shell: Shell) -> None:
 def test_a_target_with_an_authenticator_is_served_with_it(shell: Shell) -> None:
     (shell.folder / "guarded.py").write_text(
         "from outlast import Outlast, Principal\n"
-        "jobs = Outlast('sqlite:///shop.db', base_url='/work/jobs')\n"
+        "jobs = Outlast('sqlite:///shop.db', base_url='/team/jobs')\n"
         "def who(request):\n"
         "    return Principal('acme', request.headers['x-user']) if 'x-user' in request.headers else None\n"
         "asgi = jobs.asgi(identify=who)\n"
     )
     server = shell.start("serve", "guarded:jobs", "--port", "0")
     port = port_of(server)
-    assert ask(port, "GET", "/work/jobs/v1/jobs")[0] == 401, "the identities of development are not known here"
-    assert ask(port, "GET", "/work/jobs/v1/jobs", X_User="ann")[2] == {"items": [], "next": None}
+    assert ask(port, "GET", "/team/jobs/v1/jobs")[0] == 401, "the identities of development are not known here"
+    assert ask(port, "GET", "/team/jobs/v1/jobs", X_User="ann")[2] == {"items": [], "next": None}
     assert ask(port, "GET", "/v1/jobs")[0] == 404
     assert ask(port, "GET", "/healthz")[0] == 200
     assert ask(port, "GET", "/")[:2][0] == 307

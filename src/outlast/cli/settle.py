@@ -13,6 +13,7 @@ from outlast.cli.exits import Exit, Refused
 from outlast.cli.options import TARGET, application, as_option, at_store, json_option, opened, store_option
 from outlast.cli.views import state_of
 from outlast.client._sync import SyncClient
+from outlast.domain import json_schema
 from outlast.domain.access import scope_of
 from outlast.domain.errors import Invalid
 from outlast.domain.model import MAX_NAME, Action, JobView, Principal
@@ -103,8 +104,8 @@ def attach(
 
 
 def answer_of(text: str, shape: str | None, *, limit: int) -> JSON:
-    """What was written: the text itself where the question's schema says string, else JSON, or the text where it is none."""
-    if shape is not None and json.loads(shape).get("type") == "string":
+    """What was written: the text itself where the question takes nothing but text, else JSON, or the text where it is none."""
+    if shape is not None and json_schema.takes_text(json.loads(shape), alone=True):
         return text
     try:
         return parse(text, limit=limit, what="answer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -50,7 +51,7 @@ def _find(app: Application, job_id: str, no: int, principal: Principal, target_v
     return _Found(job, job.target.ref, kind.target, decode(body, task.returns))
 
 
-def _work(found: _Found, principal: Principal, no: int, save: Any) -> Work[int]:  # noqa: ANN401
+def _work(found: _Found, principal: Principal, no: int, save: Callable[[Any], Any]) -> Work[int]:
     """The host's change, then ours. `save` gives the new version of the target, or None."""
     place = (principal.tenant, principal.subject, found.job.id, no)
 
@@ -89,7 +90,7 @@ async def attach(
 
         return await to_thread(partial(_attach_now, found, app, store, sessions, no=no, principal=principal, target_version=target_version))
 
-    async def save(db: Any) -> object:  # noqa: ANN401
+    async def save(db: Any) -> object:  # noqa: ANN401 - a session of the host's, of whatever type
         return await fn(db, found.ref, target_version, found.value)
 
     try:
@@ -113,7 +114,7 @@ def attach_sync(
 def _attach_now(
     found: _Found, app: Application, store: Store, sessions: Sessions, *, no: int, principal: Principal, target_version: str
 ) -> JobView:
-    def save(db: Any) -> object:  # noqa: ANN401
+    def save(db: Any) -> object:  # noqa: ANN401 - a session of the host's, of whatever type
         return found.target.fn(db, found.ref, target_version, found.value)
 
     try:

@@ -512,17 +512,21 @@ def _digest(action: Action, answer: str | None) -> str:
 
 def _fitting(app: Application, scope: Scope, job_id: str, attention_id: str, answer: str) -> Call[None]:
     """Invalid, with its places, for an answer that does not look as the question says; the handler checks again when it reads it."""
-    shape: str | None = yield status.answer_schema(scope, job_id, attention_id)
+    shape = yield from _shape(scope, job_id, attention_id)
     if shape is not None:
-        json_schema.check(parse(answer, limit=app.settings.max_input), json.loads(shape), what="answer")
+        json_schema.check(parse(answer, limit=app.settings.max_input), shape, what="answer")
+
+
+def _shape(scope: Scope, job_id: str, attention_id: str) -> Call[Mapping[str, JSON] | None]:
+    shape: str | None = yield status.answer_schema(scope, job_id, attention_id)
+    return None if shape is None else cast("dict[str, JSON]", json.loads(shape))
 
 
 def answer_shape(job_id: str, attention_id: str, principal: Principal) -> Call[Mapping[str, JSON] | None]:
     """The JSON Schema of what answers this question; None where nothing is said, or there is no such question."""
     scope = scope_of(principal, "decide")
     check_text(attention_id, what="attention id", limit=MAX_NAME)
-    shape: str | None = (yield status.answer_schema(scope, job_id, attention_id)) if is_job_id(job_id) else None
-    return None if shape is None else cast("dict[str, JSON]", json.loads(shape))
+    return (yield from _shape(scope, job_id, attention_id)) if is_job_id(job_id) else None
 
 
 def takeover(app: Application, job_id: str, principal: Principal, version: int | None) -> Call[JobView]:

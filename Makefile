@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-# Options for pytest. Two processes; the tests of one file stay together, so that they share their databases.
+# Options for pytest. Two processes; the tests of one file stay together, so that they share their databases. A process that died
+# is not replaced: what it leaves to a new one can wait for ever, and its death is a failure in any case.
 # One process: make test PYTEST_ARGS=      Only the quick ones: make test PYTEST_ARGS='-m "not slow"'
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "postgres_15" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.debian)
+
+
+def _heard_by() -> tuple[object, ...]:
+    """Who hears the signals of this process."""
+    wakes = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(wakes)
+    return wakes, *(signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    """A test that takes the signals over gives them back: what keeps them would end this process during another test."""
+    before = _heard_by()
+    yield
+    assert _heard_by() == before
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from outlast.cli.main import commands
+from outlast.cli.stopping import Stopping
 from servers.postgres import PostgresServer
 
 T = TypeVar("T")
@@ -88,10 +89,12 @@ class Shell:
         self._working: list[Working] = []
 
     def run(self, *args: str, stdin: str | bytes | None = None, code: int = 0, store: bool = True) -> Result:
-        """A command in this process, on the store. Its exit code is checked."""
+        """A command in this process, on the store; it does not take the signals over. Its exit code is checked."""
         self._forget()
         env = {"OUTLAST_STORE": self.url if store else None, "OUTLAST_TARGET": None, "COLUMNS": "200"}
-        result = CliRunner().invoke(commands, list(args), input=stdin, env=env)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Stopping, "install", lambda _self: None)
+            result = CliRunner().invoke(commands, list(args), input=stdin, env=env)
         assert result.exit_code == code, f"{result.exit_code}: {result.output} {result.exception!r}"
         return result
 

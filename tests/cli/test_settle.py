@@ -22,7 +22,7 @@ NOBODY = "01900000-0000-7000-8000-000000000000"
 ASKING = """
 import sqlite3
 
-from outlast import Ask, Completion, Context, Outlast, Plan
+from outlast import Ask, Completion, Context, Outlast, Plan, RetryPolicy
 
 import shop
 
@@ -51,6 +51,15 @@ async def extra(ctx: Context, order: shop.Order) -> None:
 @jobs.task
 async def plain(ctx: Context, order: shop.Order) -> None:
     pass
+
+
+async def lose(key: str) -> str:
+    raise ConnectionError("the answer was lost")
+
+
+@jobs.task(retry=RetryPolicy(base=0))
+async def charge(ctx: Context, order: shop.Order) -> str:
+    return await ctx.effect("card", lose, timeout=0.2)
 
 
 @jobs.kind("spare")
@@ -187,6 +196,20 @@ def test_any_other_question_takes_json(desk: Desk) -> None:
     assert desk.jobs("answer", job_id, "--input", " 5") == f"{job_id} running\n"
     desk.work(job_id, "completed")
     assert "size 5" in desk.shell.lines()
+
+
+def test_a_call_of_unknown_outcome_is_shown_with_what_the_owner_can_say(desk: Desk) -> None:
+    job_id = desk.submit("charge")
+    (question,) = desk.work(job_id, "needs_attention")["attention"]
+    shown = desk.jobs("show", job_id)
+    assert "Outside calls that may have happened" in shown
+    assert [line.split()[:3] for line in shown.split("\n") if " card " in line] == [["charge", "card", "unknown"]]
+    assert f"    outlast jobs answer {job_id} --attention {question['id']} --input ... --as acme:ann\n" in shown
+    assert f"    outlast jobs dismiss {job_id} --attention {question['id']} --as acme:ann\n" in shown
+    assert "jobs dismiss" not in desk.shell.run("jobs", "show", job_id).stdout, "an operator does not decide for the owner"
+    assert "/outcome: missing" in desk.jobs("answer", job_id, "--input", '{"happened": true}', code=2)
+    assert desk.jobs("answer", job_id, "--input", '{"happened": true, "outcome": "c-7"}') == f"{job_id} running\n"
+    assert desk.work(job_id, "completed")["effects"] == []
 
 
 @pytest.mark.parametrize(

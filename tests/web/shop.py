@@ -81,6 +81,17 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
     def charge_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(debit, label="Card")
 
+    async def forget(key: str) -> None:
+        raise ConnectionError("the answer was lost")
+
+    @jobs.task(retry=RetryPolicy(base=0))
+    async def post(ctx: Context, note: Note) -> None:
+        await ctx.effect("letter", forget, timeout=0.2)
+
+    @jobs.kind("letter", label="A letter")
+    def letter_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(post, label="Post")
+
     @jobs.kind("question", label="A question")
     def question_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(choose, label="Colour")

@@ -356,3 +356,29 @@ async def test_the_answer_leads(small: Site) -> None:
         ("retry", "other"),
         ("dismiss", "danger"),
     ]
+
+
+@pytest.mark.parametrize(("said", "calls"), [("happened", 1), ("happened-not", 2)])
+async def test_whether_a_call_happened_is_a_button(site: Site, said: str, calls: int) -> None:
+    job = await asking(site, "letter")
+    visitor = Visitor(site)
+    page = await visitor.get(f"/jobs/{job['id']}")
+    assert not page.one("article", id="question-1").has("textarea")
+    assert (await visitor.send(page, action_form(page, said))).status == 303
+    async with site.working():
+        ended = await site.until(job["id"], lambda j: j["state"] == ("completed" if calls == 1 else "needs_attention"))
+    assert ended["state"] == "completed" or ended["attention"]["id"] != job["attention"]["id"], "it was tried again, and is lost again"
+
+
+async def test_a_call_with_an_outcome_is_a_button_only_if_it_did_not_happen(site: Site) -> None:
+    job = await asking(site, "charge")
+    visitor = Visitor(site)
+    page = await visitor.get(f"/jobs/{job['id']}")
+    question = page.one("article", id="question-1")
+    assert not question.has("form", data_action="happened")
+    assert question.has("form", data_action="happened-not")
+    assert "an object with happened, outcome (optional)" in question.text
+    wrong = await visitor.send(page, action_form(page, "answer"), input='{"happened": true}')
+    assert wrong.status == 422
+    assert "/outcome: missing" in read(wrong).one("p", id="wrong-1").text
+    assert (await visitor.send(page, action_form(page, "answer"), input='{"happened": true, "outcome": "c-7"}')).status == 303

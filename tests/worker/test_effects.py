@@ -210,6 +210,17 @@ async def test_a_reconciliation_that_fails_is_tried_again_and_nothing_is_called_
     await jobs.close()
 
 
+ANSWERS_REFUSED: tuple[tuple[Any, str], ...] = (
+    ("yes", "is text, not an object"),
+    ({}, "/happened: missing"),
+    ({"happened": "yes"}, "/happened"),
+    ({"happened": True}, "/outcome: missing"),
+    ({"happened": True, "outcome": "77"}, "/outcome: is text, not an object"),
+    ({"happened": False, "outcome": {"number": 77}}, "/outcome: has no place here"),
+    ({"happened": False, "sure": True}, "/sure"),
+)
+
+
 @both
 @pytest.mark.parametrize("action", ["retry", "answer"])
 async def test_with_neither_the_owner_is_asked(url: str, start: Start, sync: bool, action: Literal["retry", "answer"]) -> None:
@@ -225,10 +236,11 @@ async def test_with_neither_the_owner_is_asked(url: str, start: Start, sync: boo
     (shown,) = (await jobs.recovery(job, principal=WHO)).effects
     assert (shown.label, shown.name, shown.state) == ("Mail", "mail", "unknown")
     if action == "answer":
-        with pytest.raises(Invalid, match="happened"):
-            await jobs.act(job, view.attention.id, action="answer", input="yes", principal=WHO)
-    given = {"happened": True, "outcome": {"number": 77}} if action == "answer" else None
-    await jobs.act(job, view.attention.id, action=action, input=given, principal=WHO)
+        for given, said in ANSWERS_REFUSED:
+            with pytest.raises(Invalid, match=said):
+                await jobs.act(job, view.attention.id, action="answer", input=given, principal=WHO)
+    told = {"happened": True, "outcome": {"number": 77}} if action == "answer" else None
+    await jobs.act(job, view.attention.id, action=action, input=told, principal=WHO)
     await reached(jobs, job)
     assert len(provider.calls) == (2 if action == "retry" else 1)
     assert len(set(provider.calls)) == 1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -18,8 +18,16 @@ from outlast.domain.access import Scope, scope_of
 from outlast.domain.errors import NotFound
 from outlast.domain.model import JobView, Principal
 from outlast.domain.registry import Registry
-from outlast.domain.work import AttemptRow, JobRow, RecoveryRows, TaskRow
+from outlast.domain.work import AttemptRow, AttentionRow, JobRow, RecoveryRows, TaskRow
 from outlast.store.programs import status
+
+_ASKED: Final[Mapping[str, str]] = {
+    "retry": "",
+    "answer": " --attention {question} --input ...",
+    "skip": " --attention {question}",
+    "dismiss": " --attention {question}",
+}
+"""What the command of an action is told beside the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ def command(job_id: str, *, acting: Principal | None, store: str | None, as_json
     if as_json:
         say_json(_json(story))
     else:
-        _print(story, datetime.now(UTC))
+        _print(story, datetime.now(UTC), acting)
 
 
 def _read(client: SyncClient, registry: Registry, job_id: str, acting: Principal | None) -> Story:
@@ -128,7 +136,7 @@ def _attempt_json(attempt: AttemptRow, *, private: bool) -> dict[str, Any]:
 # -- for people -------------------------------------------------------------------------------------------------
 
 
-def _print(story: Story, now: datetime) -> None:
+def _print(story: Story, now: datetime, acting: Principal | None) -> None:
     view, past = story.view, story.past
     say(f"{view.id}  {state_of(view)}")
     facts = [
@@ -163,10 +171,16 @@ def _print(story: Story, now: datetime) -> None:
     if past.questions:
         say("\nNeeds attention")
     for question in past.questions:
-        say(f"  {safe(question.label)}: {safe(question.message)} ({safe(question.code)})")
-        say(f"    {', '.join(question.actions)}; until {_when(moment_of(question.until_ms), now)}; id {safe(question.id)}")
-        if "retry" in question.actions:
-            say(f"    outlast jobs retry {view.id}")
+        _question(view.id, question, now, acting)
+
+
+def _question(job_id: str, question: AttentionRow, now: datetime, acting: Principal | None) -> None:
+    say(f"  {safe(question.label)}: {safe(question.message)} ({safe(question.code)})")
+    say(f"    {', '.join(question.actions)}; until {_when(moment_of(question.until_ms), now)}; id {safe(question.id)}")
+    for action in question.actions:
+        if acting is not None or action == "retry":
+            whom = "" if acting is None else f" --as {safe(':'.join((acting.tenant, acting.subject, *sorted(acting.roles))))}"
+            say(f"    outlast jobs {action} {job_id}{_ASKED[action].format(question=safe(question.id))}{whom}")
 
 
 def _when(moment: datetime | None, now: datetime) -> str:

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
+from outlast.domain import json_schema
 from outlast.domain.errors import Invalid
 from outlast.domain.kinds import Storable
 from outlast.domain.payload import JSON, canonical, dump, parse
@@ -150,6 +151,38 @@ class Word:
 
     state: Literal["confirmed", "refused"]
     outcome: str | None
+
+
+def answer_schema(outcome: str | None) -> str:
+    """What the owner's answer must look like, as JSON Schema: whether it happened, and for what did, the outcome as the task reads it.
+
+    outcome: the schema of that, as text; None where anything goes. One that has no null must be told.
+    """
+    shape: dict[str, JSON] = {} if outcome is None else json.loads(outcome)
+    definitions = shape.pop("$defs", None)
+    defined: dict[str, JSON] = {} if definitions is None else {"$defs": definitions}
+    told: list[JSON] = ["outcome"] if _refuses_null({**shape, **defined}) else []
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": {"happened": {"type": "boolean"}, "outcome": shape},
+        "required": ["happened"],
+        "additionalProperties": False,
+        "anyOf": [
+            {"type": "object", "properties": {"happened": {"const": False}, "outcome": False}},
+            {"type": "object", "properties": {"happened": {"const": True}}, "required": told},
+        ],
+        **defined,
+    }
+    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text.encode()) <= json_schema.MAX_SCHEMA else answer_schema(None)
+
+
+def _refuses_null(schema: dict[str, JSON]) -> bool:
+    try:
+        json_schema.check(None, schema, what="outcome")
+    except Invalid:
+        return True
+    return False
 
 
 def word_of(answer: str | None) -> Word:

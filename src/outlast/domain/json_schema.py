@@ -110,10 +110,10 @@ def _problems(value: JSON, schema: object, path: Path, definitions: Definitions)
     if not isinstance(schema, dict):
         return
     known = cast("dict[str, JSON]", schema)
-    yield from _composed(value, known, path, definitions)
     if not _of_type(value, known):
         yield Problem(path, f"is {_name(value)}, not {' or '.join(_types(known))}")
         return
+    yield from _composed(value, known, path, definitions)
     if not _allowed(value, known):
         yield Problem(path, "is none of the allowed values")
     yield from (Problem(path, said) for said in _bounds(value, known))

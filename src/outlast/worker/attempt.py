@@ -180,7 +180,7 @@ class Runner:
                 clean(error.message, limit=MAX_MESSAGE),
                 actions_of(error),
                 effect=error.effect if isinstance(error, EffectUnknown) else None,
-                input_schema=error.input_schema if isinstance(error, Question) else None,
+                input_schema=error.input_schema if isinstance(error, Question | EffectUnknown) else None,
             )
         if isinstance(error, Permanent | Refused):
             return self._failed(hold, error.code, error.message, error, permanent=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from outlast.domain.defaults import LONGEST
-from outlast.domain.effects import Confirmed, EffectCall, Judged, Met, input_hash
+from outlast.domain.effects import Confirmed, EffectCall, Judged, Met, answer_schema, input_hash
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.failures import Ask, Refused, Retry, Stopped
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, check_hint, decode, encode, hints
+from outlast.domain.values import MISSING, check_hint, decode, encode, hints, schema_of
 from outlast.domain.work import Verdict
 from outlast.store.programs import effects
 from outlast.worker.attempt_state import AttemptState
@@ -28,11 +28,12 @@ _SLICE = 0.2
 class EffectUnknown(Ask):
     """The question about a call of unknown outcome that can be neither reconciled nor repeated."""
 
-    def __init__(self, wanted: EffectCall) -> None:
+    def __init__(self, wanted: EffectCall, made_as: object) -> None:
         words = f"It is not known whether {wanted.name!r} took place. Look it up, and say so; or try again, and it may happen twice."
         super().__init__("effect_unknown", words, actions=())
         self.actions = ("retry", "answer", "skip")
         self.effect = (wanted.name, wanted.input_hash)
+        self.input_schema = answer_schema(schema_of(made_as))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
         elif wanted.idempotent:
             ask = effects.retake
         else:
-            raise EffectUnknown(call)
+            raise EffectUnknown(call, wanted.made_as)
 
 
 def _call(state: AttemptState, wanted: Wanted, met: Met) -> Recall[Made]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from outlast.domain import json_schema
+from outlast.domain.errors import Invalid
 from outlast.domain.model import Action, JobView, Outcome, State, TaskState
 from outlast.http.wire import LABELS
 
@@ -135,6 +136,10 @@ ANSWER_KINDS: Final[Mapping[object, str]] = {
 }
 ANSWER_JSON: Final = "JSON of the form that the question asks for."
 ANSWER_OBJECT: Final = "JSON, an object with"
+HAPPENED: Final = "It happened"
+HAPPENED_NOT: Final = "It did not happen"
+ABOUT_HAPPENED: Final = "It is not done again."
+ABOUT_HAPPENED_NOT: Final = "It is done when the task runs again."
 ANSWER_EMPTY: Final = "Write an answer first."
 ANSWER_NOT_JSON: Final = "To send it as plain text, let it begin with a word."
 ANSWER_KEPT: Final = "What you had written, to copy if you need it:"
@@ -164,6 +169,15 @@ def answer_hint(shape: Mapping[str, object] | None) -> str:
     needed = cast("list[object]", required) if isinstance(required, list) else []
     members = ", ".join(name if name in needed else f"{name} ({OPTIONAL})" for name in cast("Mapping[str, object]", named))
     return f"{ANSWER_OBJECT} {members}."
+
+
+def words_suffice(shape: Mapping[str, object] | None) -> bool:
+    """Whether a question about a call of unknown outcome can be answered by a yes; else its outcome must be written down too."""
+    try:
+        json_schema.check({"happened": True}, cast("json_schema.Schema", shape or {}), what="answer")
+    except Invalid:
+        return False
+    return True
 
 
 # -- its page: results, tasks, facts -----------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from outlast.store.postgres.dialect import SCHEMA, statements
 from servers.postgres import PostgresServer
 
 PROPERTY = "interleavings"
-LOST = "connections lost"
+LOST = "began anew, for a connection was lost"
+DIVERGED = "an order went another way than before"
 
 
 @pytest.fixture(scope="session")
@@ -35,13 +36,17 @@ def sql() -> Mapping[str, str]:
 
 @pytest.fixture
 def run_pair(explorer: Explorer, sql: Mapping[str, str], request: pytest.FixtureRequest) -> Callable[[Pair], Tally]:
-    """Runs every order of a pair, and counts them under the name of the test's file."""
+    """Runs every order of a pair, and counts them under the name of the test's file. An order costs no new connection."""
 
     def run(pair: Pair) -> Tally:
+        before = explorer.connects
         tally = explorer.pair(pair.scene, pair.one, pair.other, sql)
+        assert explorer.lost or explorer.connects <= before + 1, "after a failure before it"
         group = request.path.stem.removeprefix("test_")
         while explorer.lost:
             request.node.user_properties.append((LOST, explorer.lost.pop()))
+        while explorer.diverged:
+            request.node.user_properties.append((DIVERGED, explorer.diverged.pop()))
         request.node.user_properties.append((PROPERTY, (group, pair.name, tally.runs, tally.waits, tally.left_out)))
         return tally
 
@@ -53,8 +58,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     groups: dict[str, list[tuple[str, int, int, int]]] = {}
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in getattr(report, "user_properties", ()):
-            if name == LOST and report.when == "call":
-                terminalreporter.write_line(f"{report.nodeid} began anew, for a connection was lost: {value}")
+            if name in (LOST, DIVERGED) and report.when == "call":
+                terminalreporter.write_line(f"{report.nodeid}, {name}: {value}")
             if name == PROPERTY and report.when == "call":
                 groups.setdefault(value[0], []).append(tuple(value[1:]))
     if not groups:

@@ -148,7 +148,7 @@ class Session:
     """A connection to which something may be sent without waiting for the answer, so that a lock wait holds up nobody."""
 
     def __init__(self, conninfo: str, profile: Profile) -> None:
-        self.connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=0)
+        self.connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
         self.connection.execute(profile.settings(local=False))
         self.connection.execute("set synchronous_commit = off")
         self.connection.execute("set lock_timeout = '60s'")
@@ -159,7 +159,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """Whether the connection stands, outside a transaction, with nothing under way."""
-        return self.connection.pgconn.transaction_status is TransactionStatus.IDLE
+        return self.connection.info.transaction_status is TransactionStatus.IDLE
 
     def send(self, sql: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Answer:
         return Answer(self.connection, sql)
@@ -361,12 +361,15 @@ class Explorer:
     def __init__(self, stage: Stage, *, log: Callable[[], str]) -> None:
         self.stage = stage
         self.lost: list[str] = []
+        self.diverged: list[str] = []
+        self.connects = 0
         self._log = log
         self._pooled = False
         self._since_clean = 0
         self._connect()
 
     def _connect(self) -> None:
+        self.connects += 1
         self._sessions = {
             (side, client): Session(self.stage.conninfo, Profile(worker=not client)) for side in (0, 1) for client in (False, True)
         }
@@ -457,6 +460,10 @@ class Explorer:
             while not all(side.done for side in sides):
                 here = tuple(order)
                 able = _able(sides)
+                if len(order) < len(prefix) and prefix[len(order)] not in able:
+                    # It waits here and did not before: by another plan of the same statement. From here on this is an order of its own.
+                    self.diverged.append(f"{scene}: {acts[0].name} x {acts[1].name}, {' '.join(trace)}")
+                    prefix, sleeping = here, False
                 if len(order) < len(prefix):
                     chosen = prefix[len(order)]
                 else:

@@ -63,7 +63,7 @@ def file(tmp_path: Path) -> str:
 def test_b03_a_client_that_goes_away_loses_no_job_and_makes_no_second(tmp_path: Path, file: str) -> None:
     """Behind middleware of the host: gone right after the request, and right after the status line."""
     (tmp_path / "host.py").write_text(HOST)
-    with Process(tmp_path, ["host.py", file]) as host, work(tmp_path, file):
+    with Process(tmp_path, ["host.py", file]) as host, work(tmp_path, file, "--lease", "1"):  # it is killed with what it holds
         port = host.port
         headers = {"Content_Type": "application/json"}
         for n in range(40):

@@ -24,6 +24,7 @@ from outlast.domain.errors import (
 )
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped
 from outlast.domain.kinds import AnyTask, ItemTask, Kind, Plan, PlannedTask, Target, Task, TaskOptions
+from outlast.domain.limits import Limit
 from outlast.domain.model import (
     Action,
     AttemptView,
@@ -72,6 +73,7 @@ __all__ = [
     "JobView",
     "KeyReused",
     "Kind",
+    "Limit",
     "Locked",
     "NotAParent",
     "NotFound",

@@ -13,6 +13,7 @@ from outlast.domain.access import Scope
 from outlast.domain.effects import EffectCall, Judged, Met
 from outlast.domain.errors import OutlastError
 from outlast.domain.ids import uuid7
+from outlast.domain.limits import START, Place
 from outlast.domain.model import TargetRef, UniquePolicy
 from outlast.domain.retry import GiveUp, RetryIn
 from outlast.domain.work import (
@@ -32,12 +33,13 @@ from outlast.domain.work import (
     Renewal,
     Settled,
     TaskRow,
+    Turn,
     Verdict,
     Woken,
 )
 from outlast.store.drive import BadData
 from outlast.store.program import Operation, T
-from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, status, sweep, targets
+from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, slots, status, sweep, targets
 
 TENANT = "acme"
 OWNER = "ann"
@@ -221,6 +223,38 @@ class Harness:
     def take_all(self, **options: Any) -> dict[str, Claimed]:
         """Everything that can be claimed, by label."""
         return {claimed.label: claimed for claimed in self.claim(**options)}
+
+    def turn(
+        self,
+        limit: int = 100,
+        *,
+        after: Place = START,
+        queue: str = "default",
+        lease_ms: int = LEASE_MS,
+        worker: str = "w1",
+        handlers: Sequence[str] = HANDLERS,
+    ) -> Turn:
+        """One turn over the concurrency keys."""
+        self._holders += 1
+        return self.run(slots.claim_keyed(queue, handlers, limit, f"{worker}:{self._holders}", lease_ms, after=after))
+
+    def claim_keyed(self, limit: int = 100, **options: Any) -> list[Claimed]:
+        """What a worker gets of the tasks that have a concurrency key."""
+        return list(self.turn(limit, **options).claimed)
+
+    def take_keyed(self, label: str = "one", **options: Any) -> Claimed:
+        """The next of them, which must be this one."""
+        (claimed,) = self.claim_keyed(1, **options)
+        assert claimed.label == label
+        return claimed
+
+    def slots(self, key: str | None = None) -> list[Row]:
+        """The slots of a key, or of all, in order."""
+        return sorted((s for s in self.rows_of("slot") if key in (None, s["key"])), key=lambda s: (s["tenant"], s["key"], s["n"]))
+
+    def held(self, key: str = "k") -> list[int]:
+        """The numbers of the slots of a key that are taken."""
+        return [s["n"] for s in self.slots(key) if s["job_id"] is not None]
 
     def renew(self, *claimed: Claimed, progress: str | None = None, lease_ms: int = LEASE_MS) -> list[Verdict]:
         """Verdicts in the order asked."""

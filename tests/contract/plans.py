@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from outlast.domain.kinds import TaskSpec
+from outlast.domain.limits import Limit
 
 HANDLER = "kind@1:work"
 OTHER_HANDLER = "kind@1:other"
@@ -33,6 +34,7 @@ class Draft:
     window_ms: int
     deadline_ms: int
     item: str | None
+    limit: Limit | None
 
 
 def a(
@@ -50,10 +52,11 @@ def a(
     window_ms: int = WINDOW_MS,
     deadline_ms: int = DEADLINE_MS,
     item: str | None = None,
+    limit: Limit | None = None,
 ) -> Draft:
     """A task; `after` names its parents, with blanks between."""
     parents = tuple(after.split())
-    return Draft(label, parents, optional, usable, queue, priority, handler, attempts, base_ms, cap_ms, window_ms, deadline_ms, item)
+    return Draft(label, parents, optional, usable, queue, priority, handler, attempts, base_ms, cap_ms, window_ms, deadline_ms, item, limit)
 
 
 def plan(*drafts: Draft) -> tuple[TaskSpec, ...]:
@@ -76,6 +79,8 @@ def plan(*drafts: Draft) -> tuple[TaskSpec, ...]:
             deadline_ms=draft.deadline_ms,
             item=draft.item,
             parents=tuple((number[p], not draft.optional and optional[p]) for p in draft.after),
+            slot_key=None if draft.limit is None else draft.limit.key,
+            slot_limit=None if draft.limit is None else draft.limit.slots,
         )
         for no, draft in enumerate(drafts)
     )

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from outlast.domain import defaults
 from outlast.domain.errors import Invalid
+from outlast.domain.limits import Limit
 from outlast.domain.model import JobView, Principal
 from outlast.domain.payload import check_text
 from outlast.domain.retry import MAX_SECONDS, RetryPolicy
@@ -52,7 +53,7 @@ class TaskOptions(TypedDict, total=False):
     """Of the task decorator; `plan.task` and `plan.each` override them for one place in a plan.
 
     queue "default"; priority 0, lower first; max_attempts 5 (crashes count, snoozes and hand-backs do not); retry; deadline of
-    one attempt in seconds, 600.
+    one attempt in seconds, 600; limit, how many of its concurrency key run at once, none.
     """
 
     queue: str
@@ -60,6 +61,7 @@ class TaskOptions(TypedDict, total=False):
     max_attempts: int
     retry: RetryPolicy
     deadline: float
+    limit: Limit
 
 
 def check_name(name: str, *, what: str) -> str:
@@ -88,6 +90,8 @@ def _checked(options: TaskOptions) -> TaskOptions:
         raise Invalid("The option deadline must be seconds, above 0 and finite.")
     if not isinstance(options.get("retry", RetryPolicy()), RetryPolicy):
         raise Invalid("The option retry must be a RetryPolicy.")
+    if "limit" in options and not isinstance(options["limit"], Limit):
+        raise Invalid('The option limit must be a Limit: a key and its slots, for example Limit("mail-provider", 2).')
     return options
 
 
@@ -245,6 +249,8 @@ class TaskSpec:
     deadline_ms: int
     item: str | None
     parents: tuple[tuple[int, bool], ...]
+    slot_key: str | None = None
+    slot_limit: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -393,6 +399,7 @@ def freeze(plan: Plan[Any]) -> tuple[TaskSpec, ...]:
     for no, draft in enumerate(plan.drafts):
         options: TaskOptions = {**draft.task.options, **draft.options}
         retry = options.get("retry", RetryPolicy())
+        limit = options.get("limit")
         specs.append(
             TaskSpec(
                 no=no,
@@ -409,6 +416,8 @@ def freeze(plan: Plan[Any]) -> tuple[TaskSpec, ...]:
                 deadline_ms=max(1, round(options.get("deadline", defaults.DEADLINE) * 1000)),
                 item=draft.item,
                 parents=tuple((number[p], not draft.optional and optional[p]) for p in draft.after),
+                slot_key=None if limit is None else limit.key,
+                slot_limit=None if limit is None else limit.slots,
             )
         )
     return tuple(specs)

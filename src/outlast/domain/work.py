@@ -10,6 +10,7 @@ from typing import Literal
 from outlast.domain.access import Scope
 from outlast.domain.errors import OutlastError
 from outlast.domain.kinds import TaskSpec
+from outlast.domain.limits import Place
 from outlast.domain.model import Action, Attach, State, TargetRef, TaskState, UniquePolicy
 from outlast.domain.states import StoredJob
 
@@ -107,6 +108,20 @@ class Claimed:
     caller: str
     owner: str
     correlation_id: str
+    slot_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn over the concurrency keys claimed, where the next one begins, and whether this one came to the end of the keys.
+
+    `resume_ms`: when the first of the keys that rest has rested.
+    """
+
+    claimed: tuple[Claimed, ...]
+    last: Place
+    ended: bool
+    resume_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +145,7 @@ class Failed:
     detail: str | None = None
     permanent: bool = False
     retry_after_ms: int | None = None
+    pause_ms: int | None = None  # how long its concurrency key rests
 
 
 @dataclass(frozen=True, slots=True)

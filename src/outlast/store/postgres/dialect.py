@@ -19,6 +19,16 @@ def table_of(schema: str) -> Callable[[str], str]:
     return lambda name: f'"{schema}".{name}'
 
 
+def _freed(pause: str) -> str:
+    """Frees the slots of the entries `e` whose lease ends in the same statement; the key rests for the milliseconds of a parameter."""
+    rest = f", not_before = coalesce({{in:{pause}}}, s.not_before)" if pause else ""
+    return (
+        f"update {{outlast.slot}} s set job_id = null, no = null, fence = null, freed_at = {{now}}{rest} from e "
+        "where e.slot_key is not null and s.tenant = e.tenant and s.job_id = e.job_id and s.no = e.no and s.fence = e.fence "
+        "and s.job_id is not null"
+    )
+
+
 def tokens(now: str = CLOCK) -> dict[str, Token]:
     """The tokens of the statements. `now` is the store's clock; tests give another, to make an instant exact."""
     return {
@@ -38,12 +48,13 @@ def tokens(now: str = CLOCK) -> dict[str, Token]:
         "key": "tenant, job_id, no",
         "for_update": "for no key update",
         "skip_locked": "for no key update skip locked",
+        "freed": _freed,
         "job_state": job_state,
         "job_select": JOB_SELECT,
     }
 
 
-def _schema_tokens() -> dict[str, Token]:
+def _schema_tokens(schema: str) -> dict[str, Token]:
     vacuum = "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500"
     return {
         "text": 'text collate "C"',
@@ -54,6 +65,7 @@ def _schema_tokens() -> dict[str, Token]:
         "json": "json",
         "keyed": lambda fill: "" if fill == "100" else f"with (fillfactor = {fill}, {vacuum})",
         "bodies": "",
+        "old_index": lambda name: f'"{schema}".outlast_{name}',
     }
 
 
@@ -67,4 +79,4 @@ def statements(schema: str, now: str = CLOCK) -> dict[str, str]:
 @cache
 def schema_migrations(schema: str) -> tuple[Migration, ...]:
     """The migrations as PostgreSQL takes them."""
-    return migrations(_schema_tokens(), table_of(schema))
+    return migrations(_schema_tokens(schema), table_of(schema))

@@ -189,6 +189,8 @@ def columns(jobs: Sequence[Admission]) -> dict[str, Any]:
         "t_windows": [t.window_ms for _, t in tasks],
         "t_deadlines": [t.deadline_ms for _, t in tasks],
         "t_items": [t.item for _, t in tasks],
+        "t_slot_keys": [t.slot_key for _, t in tasks],
+        "t_slot_limits": [t.slot_limit for _, t in tasks],
         "t_not_befores": [j.not_before_ms for j, _ in tasks],
         "e_ids": [j.job_id for j, _, _, _ in edges],
         "e_parents": [parent for _, _, parent, _ in edges],

@@ -7,29 +7,8 @@ from typing import Any
 
 from outlast.domain.work import Claimed, Renewal, Settled, TaskRef, Verdict, Woken
 from outlast.store.program import Access, Program, Statement, operation
+from outlast.store.programs.claimed import claimed_of
 from outlast.store.programs.verdicts import attempt_code, entry_of, holds, key_of, refused, released
-
-
-def _claimed(row: tuple[Any, ...], holder: str) -> Claimed:
-    (
-        tenant,
-        job_id,
-        no,
-        fence,
-        spent,
-        handler,
-        queue,
-        deadline_ms,
-        deadline_at,
-        label,
-        item,
-        body,
-        caller,
-        owner,
-        correlation,
-    ) = row
-    ref = TaskRef(tenant, job_id, no, fence, holder)
-    return Claimed(ref, spent, handler, queue, deadline_ms, deadline_at, label, item, body, caller, owner, correlation)
 
 
 @operation(Access.STATEMENT)
@@ -51,19 +30,19 @@ def ready_queues() -> Program[frozenset[str]]:
 
 @operation(Access.STATEMENT, repeatable=False)
 def claim(queue: str, handlers: Sequence[str], limit: int, holder: str, lease_ms: int) -> Program[list[Claimed]]:
-    """Claims up to `limit` runnable tasks of a queue whose handlers are known (T5). `holder` is new for each statement.
+    """Claims up to `limit` runnable tasks of a queue, without a concurrency key, whose handlers are known (T5). `holder` is new for each statement.
 
     After a commit of unknown outcome it is not repeated: `claimed_by` reads what this holder got.
     """
     rows = yield Statement("claim", {"queue": queue, "handlers": list(handlers), "limit": limit, "holder": holder, "lease_ms": lease_ms})
-    return [_claimed(row, holder) for row in rows]
+    return [claimed_of(row, holder) for row in rows]
 
 
 @operation(Access.READ)
 def claimed_by(queue: str, holder: str) -> Program[list[Claimed]]:
     """What a claim statement of unknown outcome took."""
     rows = yield Statement("claimed_rows", {"queue": queue, "holder": holder})
-    return [_claimed(row, holder) for row in rows]
+    return [claimed_of(row, holder) for row in rows]
 
 
 @operation(Access.STATEMENT, urgent=True)
@@ -106,7 +85,7 @@ def hand_back(refs: Sequence[TaskRef]) -> Program[list[Settled]]:
 
 
 def _release(ref: TaskRef, delay_ms: int | None) -> Program[Settled]:
-    rows = yield Statement("release", {**key_of(ref), "consumed": 0, "delay_ms": delay_ms, "code": None})
+    rows = yield Statement("release", {**key_of(ref), "delay_ms": delay_ms})
     if rows:
         return Settled(Verdict.ACCEPTED, opened=int(delay_ms is None), retry_in_ms=delay_ms)
     entry = yield from entry_of(ref)

@@ -10,6 +10,7 @@ from outlast.domain.states import StoredTask
 from outlast.domain.work import Asked, Failed, Finished, Settled, TaskRef, Verdict
 from outlast.store.program import Access, Program, Statement, operation, row_of
 from outlast.store.programs.graph import JobChange, settle_children, write
+from outlast.store.programs.slots import free
 from outlast.store.programs.verdicts import EntryRow, ended, entry_of, holds, key_of, place_of, refused
 
 
@@ -26,6 +27,7 @@ class Ending:
     consumed: bool
     effect: tuple[str, str] | None = None
     input_schema: str | None = None
+    pause_ms: int | None = None
 
 
 @operation(Access.STATEMENT)
@@ -90,7 +92,7 @@ def retry(failure: Failed, delay_ms: int) -> Program[Settled]:
     ref = failure.ref
     rows = yield Statement(
         "retry",
-        {**key_of(ref), "delay_ms": delay_ms, "code": failure.code, "worker": failure.worker, "detail": failure.detail},
+        {**key_of(ref), "delay_ms": delay_ms, "pause_ms": failure.pause_ms, "code": failure.code, "worker": failure.worker, "detail": failure.detail},
     )
     if rows:
         return Settled(Verdict.ACCEPTED, retry_in_ms=delay_ms)
@@ -167,6 +169,7 @@ def gave_up(failure: Failed, *, required: bool) -> Ending:
         failure.detail,
         failure.worker,
         consumed=True,
+        pause_ms=failure.pause_ms,
     )
 
 
@@ -178,7 +181,8 @@ def end_attempt(ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: i
     if gone is None:
         entry = yield from entry_of(ref)
         return Settled((yield from ended(ref, entry, ending.code)))
-    spent, claimed_at = gone
+    spent, claimed_at, slot_key = gone
+    yield from free(slot_key, ref.tenant, ref.job_id, ref.no, ref.fence, pause_ms=ending.pause_ms)
     rows = yield Statement(
         "end_task",
         {
@@ -228,6 +232,6 @@ def end_attempt(ref: TaskRef, ending: Ending, *, window_ms: int, retention_ms: i
     return Settled(Verdict.ACCEPTED, opened=job.opened, gave_up=True)
 
 
-def tuple_of(spent: int, claimed_at: int | None) -> tuple[int, int | None]:
-    """Attempts consumed before, and when the claim was made."""
-    return spent, claimed_at
+def tuple_of(spent: int, claimed_at: int | None, slot_key: str | None) -> tuple[int, int | None, str | None]:
+    """Attempts consumed before, when the claim was made, and its concurrency key."""
+    return spent, claimed_at, slot_key

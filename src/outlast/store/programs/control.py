@@ -10,6 +10,7 @@ from outlast.domain.errors import Invalid
 from outlast.domain.work import Control, Settled, TaskRef, Verdict
 from outlast.store.program import Access, Program, Statement, operation
 from outlast.store.programs.graph import JobChange, settle_children, write
+from outlast.store.programs.slots import free
 from outlast.store.programs.verdicts import entry_of, key_of, refused
 
 
@@ -87,6 +88,7 @@ def stop(ref: TaskRef) -> Program[Settled]:
     yield Statement("lock_job", {"tenant": ref.tenant, "job_id": ref.job_id, "owner": None})
     gone = yield Statement("stop_entry", key_of(ref))
     if gone:
+        yield from free(gone[0][1], ref.tenant, ref.job_id, ref.no, ref.fence)
         yield from last_stopped(ref.tenant, ref.job_id)
         return Settled(Verdict.ACCEPTED)
     entry = yield from entry_of(ref)

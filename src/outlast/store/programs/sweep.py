@@ -8,6 +8,7 @@ from outlast.store.program import Access, Program, Statement, operation, rows_of
 from outlast.store.programs.completion import decision, end_attempt, gave_up
 from outlast.store.programs.control import end_job, last_stopped, skip
 from outlast.store.programs.graph import JobChange, write
+from outlast.store.programs.slots import free
 from outlast.store.programs.verdicts import EntryRow, entry_of
 
 SWEEPER = "sweep"
@@ -89,6 +90,7 @@ def stop_lost(candidate: LostLease) -> Program[Swept]:
     gone = yield Statement("stop_lost_entry", {**place, "no": candidate.no, "fence": candidate.fence})
     if not gone:
         return Swept.PASSED
+    yield from free(gone[0][1], candidate.tenant, candidate.job_id, candidate.no, candidate.fence)
     yield from last_stopped(candidate.tenant, candidate.job_id)
     return Swept.STOPPED
 

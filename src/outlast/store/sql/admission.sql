@@ -23,21 +23,22 @@ insert into {outlast.job_input} (tenant, job_id, input, caller) values (:tenant,
 
 -- name: admit_task
 insert into {outlast.task} (tenant, job_id, no, label, handler, queue, priority, required, usable, state, deps_left, fence, spent,
-  max_attempts, base_ms, cap_ms, window_ms, deadline_ms, item, not_before)
+  max_attempts, base_ms, cap_ms, window_ms, deadline_ms, item, slot_key, slot_limit, not_before)
 values (:tenant, :job_id, :no, :label, :handler, :queue, :priority, :required, :usable,
   case when :deps = 0 then 'open' else 'blocked' end, :deps, 0, 0,
-  :max_attempts, :base_ms, :cap_ms, :window_ms, :deadline_ms, :item, {at:not_before})
+  :max_attempts, :base_ms, :cap_ms, :window_ms, :deadline_ms, :item, :slot_key, :slot_limit, {at:not_before})
 
 -- name: admit_edge
 insert into {outlast.edge} (tenant, job_id, parent, child, soft) values (:tenant, :job_id, :parent, :child, :soft)
 
 -- name: open_entries
 -- The entries of those open tasks of a job that have none yet (T1, T2, T17, T18): runnable now, or when they are due.
-insert into {outlast.queue_entry} (tenant, job_id, no, queue, priority, handler, ready_at, due_at, fence, spent, deadline_ms, revoked)
+insert into {outlast.queue_entry} (tenant, job_id, no, queue, priority, handler, ready_at, due_at, fence, spent, deadline_ms, revoked,
+  slot_key, slot_limit)
 select tenant, job_id, no, queue, priority, handler,
   case when not_before is null or not_before <= {now} then {now} end,
   case when not_before > {now} then not_before end,
-  fence, spent, deadline_ms, false
+  fence, spent, deadline_ms, false, slot_key, slot_limit
 from {outlast.task} t
 where tenant = :tenant and job_id = :job_id and state = 'open'
   and not exists (select 1 from {outlast.queue_entry} e where e.tenant = t.tenant and e.job_id = t.job_id and e.no = t.no)

@@ -18,14 +18,16 @@ where ready_at is null and due_at is not null order by due_at limit 1
 -- name: claimed_rows
 -- What a holder's claim statement took, with all that an attempt needs.
 select e.tenant, {str:e.job_id}, e.no, e.fence, e.spent, e.handler, e.queue, e.deadline_ms, {ms:e.deadline_at},
-  t.label, {str:t.item}, {str:i.input}, {str:i.caller}, j.owner, j.correlation_id
-from {outlast.queue_entry} e
+  t.label, {str:t.item}, {str:i.input}, {str:i.caller}, j.owner, j.correlation_id, e.slot_key
+from (
+  select * from {outlast.queue_entry} where queue = :queue and ready_at is not null and slot_key is null and holder = :holder and not revoked
+  union all
+  select * from {outlast.queue_entry} where queue = :queue and ready_at is not null and slot_key is not null and holder = :holder and not revoked) e
 join {outlast.task} t on t.tenant = e.tenant and t.job_id = e.job_id and t.no = e.no
 join {outlast.job_input} i on i.tenant = e.tenant and i.job_id = e.job_id
 join {outlast.job} j on j.tenant = e.tenant and j.id = e.job_id
-where e.queue = :queue and e.ready_at is not null and e.holder = :holder and not e.revoked
 
--- name: release
+-- name: release_entry
 -- Retry, snooze and hand-back (T8, T12, T13): the lease ends, the entry waits or is ready. Nothing returned: read `entry`.
 update {outlast.queue_entry} set holder = null, lease_until = null, deadline_at = null,
   spent = spent + :consumed,
@@ -35,7 +37,7 @@ update {outlast.queue_entry} set holder = null, lease_until = null, deadline_at 
   code = coalesce({textarg:code}, code)
 where tenant = :tenant and job_id = :job_id and no = :no and fence = :fence and holder = :holder
   and lease_until > {now} and not revoked
-returning spent, {ms:claimed_at}, queue
+returning spent, {ms:claimed_at}, queue, slot_key
 
 -- name: release_lost
 -- T14 with budget left: the sweep's own guard, on the fence that it read.
@@ -43,7 +45,7 @@ update {outlast.queue_entry} set holder = null, lease_until = null, deadline_at 
   first_failed_at = coalesce(first_failed_at, {now}), ready_at = null, due_at = {in:delay_ms}, code = :code
 where tenant = :tenant and job_id = :job_id and no = :no and fence = :fence
   and holder is not null and lease_until <= {now} and not revoked
-returning spent, {ms:claimed_at}, queue
+returning spent, {ms:claimed_at}, queue, slot_key
 
 -- name: insert_attempt
 -- One row for each claim that failed, was lost or asked; a repeat changes nothing.
@@ -83,9 +85,15 @@ from {outlast.queue_entry} where ready_at is not null group by queue, handler or
 select queue, handler, count(*) from {outlast.queue_entry} where ready_at is null group by queue, handler order by queue, handler
 
 -- name: ready_queues
--- The queues in which something is runnable or held: one probe of the claim index each, however much waits in them.
+-- The queues in which something is runnable or held: one probe of each claim index, however much waits in them.
 with recursive q(name) as (
-  select min(queue) from {outlast.queue_entry} where ready_at is not null
+  select min(queue) from {outlast.queue_entry} where ready_at is not null and slot_key is null
   union all
-  select (select min(queue) from {outlast.queue_entry} where ready_at is not null and queue > q.name) from q where q.name is not null)
-select name from q where name is not null
+  select (select min(queue) from {outlast.queue_entry} where ready_at is not null and slot_key is null and queue > q.name)
+  from q where q.name is not null),
+k(name) as (
+  select min(queue) from {outlast.queue_entry} where ready_at is not null and slot_key is not null
+  union all
+  select (select min(queue) from {outlast.queue_entry} where ready_at is not null and slot_key is not null and queue > k.name)
+  from k where k.name is not null)
+select name from q where name is not null union select name from k where name is not null

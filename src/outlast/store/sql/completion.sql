@@ -15,14 +15,14 @@ where tenant = :tenant and id = :job_id {skip_locked}
 delete from {outlast.queue_entry}
 where tenant = :tenant and job_id = :job_id and no = :no and fence = :fence and holder = :holder
   and lease_until > {now} and not revoked
-returning spent, {ms:claimed_at}
+returning spent, {ms:claimed_at}, slot_key
 
 -- name: end_lost_entry
 -- The sweep's: the fence that was read, and its lease has ended.
 delete from {outlast.queue_entry}
 where tenant = :tenant and job_id = :job_id and no = :no and fence = :fence
   and holder is not null and lease_until <= {now} and not revoked
-returning spent, {ms:claimed_at}
+returning spent, {ms:claimed_at}, slot_key
 
 -- name: end_task
 -- The task takes its end, or its question, with the fence and the attempts that the entry had.

@@ -31,12 +31,12 @@ returning version
 -- name: stop_entry
 -- T16 by the holder: a revoked entry goes.
 delete from {outlast.queue_entry} where tenant = :tenant and job_id = :job_id and no = :no and fence = :fence and holder = :holder and revoked
-returning no
+returning no, slot_key
 
 -- name: stop_lost_entry
 -- T16 by the sweep: the holder's lease has ended.
 delete from {outlast.queue_entry} where tenant = :tenant and job_id = :job_id and no = :no and fence = :fence and revoked and lease_until <= {now}
-returning no
+returning no, slot_key
 
 -- name: revoked_left
 select count(*) from {outlast.queue_entry} where tenant = :tenant and job_id = :job_id and revoked

@@ -50,6 +50,7 @@ _SCHEMA_TOKENS: dict[str, Token] = {
     "keyed": lambda _fill: "strict, without rowid",
     # Bodies are large: key reads are ten times as fast where the row is not in the key's own tree.
     "bodies": "strict",
+    "old_index": lambda name: f"outlast_{name}",
 }
 
 

@@ -2,7 +2,7 @@
 
 -- name: claim_candidates
 select tenant, job_id, no from {outlast.queue_entry}
-where queue = :queue and ready_at is not null and holder is null and handler in (select value from json_each(:handlers))
+where queue = :queue and ready_at is not null and slot_key is null and holder is null and handler in (select value from json_each(:handlers))
   and not exists (select 1 from {outlast.queue} q where q.name = :queue and q.paused_at is not null)
 order by priority, ready_at, tenant, job_id, no limit :limit
 
@@ -13,7 +13,7 @@ where tenant = :tenant and job_id = :job_id and no = :no and holder is null
 
 -- name: claimed_one
 select e.tenant, e.job_id, e.no, e.fence, e.spent, e.handler, e.queue, e.deadline_ms, e.deadline_at,
-  t.label, t.item, i.input, i.caller, j.owner, j.correlation_id
+  t.label, t.item, i.input, i.caller, j.owner, j.correlation_id, e.slot_key
 from {outlast.queue_entry} e
 join {outlast.task} t on t.tenant = e.tenant and t.job_id = e.job_id and t.no = e.no
 join {outlast.job_input} i on i.tenant = e.tenant and i.job_id = e.job_id
@@ -28,3 +28,48 @@ returning tenant, job_id, no, fence
 
 -- name: has_children
 select 1 from {outlast.edge} where tenant = :tenant and job_id = :job_id and parent = :no limit 1
+
+-- name: keyed_walk
+-- The keys of a queue behind a place, one probe of their index each.
+with recursive walk(tenant, key) as (
+  select * from (select e.tenant, e.slot_key from {outlast.queue_entry} e
+    where e.queue = :queue and e.ready_at is not null and e.slot_key is not null and (e.tenant, e.slot_key) > (:tenant, :key)
+    order by e.tenant, e.slot_key limit 1)
+  union all
+  select n.tenant, n.slot_key from walk w join {outlast.queue_entry} n on (n.tenant, n.job_id, n.no) = (
+    select e.tenant, e.job_id, e.no from {outlast.queue_entry} e
+    where e.queue = :queue and e.ready_at is not null and e.slot_key is not null and (e.tenant, e.slot_key) > (w.tenant, w.key)
+    order by e.tenant, e.slot_key limit 1))
+select tenant, key from walk limit :keys
+
+-- name: keyed_room
+-- The limits of the tasks of a key that wait first, and the state of their slots.
+select w.slot_limit,
+  (select count(*) from {outlast.slot} s where s.tenant = :tenant and s.key = :key and s.n <= w.slot_limit),
+  (select count(*) from {outlast.slot} s where s.tenant = :tenant and s.key = :key and s.n <= w.slot_limit and s.job_id is not null),
+  (select coalesce(max(s.not_before - {now_ms}), 0) from {outlast.slot} s where s.tenant = :tenant and s.key = :key)
+from (
+  select slot_limit, row_number() over (order by priority, ready_at, job_id, no) as i from {outlast.queue_entry}
+  where queue = :queue and tenant = :tenant and slot_key = :key and ready_at is not null and slot_key is not null
+    and holder is null and handler in (select value from json_each(:handlers))
+    and not exists (select 1 from {outlast.queue} q where q.name = :queue and q.paused_at is not null)
+  order by priority, ready_at, job_id, no limit :window) w
+group by w.slot_limit order by min(w.i)
+
+-- name: free_slots
+select s.n from {outlast.slot} s
+where s.tenant = :tenant and s.key = :key and s.n <= :slot_limit and s.job_id is null
+  and not exists (select 1 from {outlast.slot} p where p.tenant = :tenant and p.key = :key and p.not_before > {now})
+order by s.n desc limit :take
+
+-- name: keyed_candidates
+select tenant, job_id, no from {outlast.queue_entry}
+where queue = :queue and tenant = :tenant and slot_key = :key and ready_at is not null and slot_key is not null
+  and slot_limit = :slot_limit and holder is null and handler in (select value from json_each(:handlers))
+  and not exists (select 1 from {outlast.queue} q where q.name = :queue and q.paused_at is not null)
+order by priority, ready_at, job_id, no limit :limit
+
+-- name: take_slot
+update {outlast.slot} set job_id = :job_id, no = :no, not_before = null,
+  fence = (select e.fence from {outlast.queue_entry} e where e.tenant = :tenant and e.job_id = :job_id and e.no = :no)
+where tenant = :tenant and key = :key and n = :n

@@ -13,6 +13,7 @@ from typing import Any
 from outlast.store.drive import SubPrograms
 from outlast.store.program import Program, Rows, Statement
 from outlast.store.programs.graph import JobChange, settle_children, write
+from outlast.store.programs.slots import free
 
 _JOB = {
     "tenants": "tenant", "owners": "owner", "keys": "key", "fingerprints": "fingerprint", "ids": "job_id", "kinds": "kind",
@@ -24,7 +25,8 @@ _JOB = {
 _TASK = {
     "t_ids": "job_id", "t_nos": "no", "t_labels": "label", "t_handlers": "handler", "t_queues": "queue", "t_priorities": "priority",
     "t_requireds": "required", "t_usables": "usable", "t_deps": "deps", "t_max_attempts": "max_attempts", "t_bases": "base_ms",
-    "t_caps": "cap_ms", "t_windows": "window_ms", "t_deadlines": "deadline_ms", "t_items": "item", "t_not_befores": "not_before",
+    "t_caps": "cap_ms", "t_windows": "window_ms", "t_deadlines": "deadline_ms", "t_items": "item",
+    "t_slot_keys": "slot_key", "t_slot_limits": "slot_limit", "t_not_befores": "not_before",
 }  # fmt: skip
 _EDGE = {"e_ids": "job_id", "e_parents": "parent", "e_children": "child", "e_softs": "soft"}
 _RESULT = {
@@ -32,6 +34,7 @@ _RESULT = {
     "refs": "ref",
 }  # fmt: skip
 _HELD = {"tenants": "tenant", "ids": "job_id", "nos": "no", "fences": "fence", "holders": "holder"}
+_SHARE = {"tenants": "tenant", "keys": "key", "limits": "slot_limit", "takes": "take"}
 _RENEWAL = {**_HELD, "progress": "progress"}
 
 
@@ -77,6 +80,34 @@ def claim(params: Mapping[str, Any]) -> Program[Rows]:
     return claimed
 
 
+def keyed_rooms(params: Mapping[str, Any]) -> Program[Rows]:
+    """The keys of a queue, and then the room in each."""
+    found = yield Statement("keyed_walk", params)
+    rooms: list[tuple[Any, ...]] = []
+    for tenant, key in found:
+        place = {"queue": params["queue"], "tenant": tenant, "key": key, "window": params["window"]}
+        limits = yield Statement("keyed_room", {**place, "handlers": json.dumps(list(params["handlers"]))})
+        rooms.extend((tenant, key, *row) for row in limits or [(None, 0, 0, 0)])
+    return rooms
+
+
+def claim_keyed(params: Mapping[str, Any]) -> Program[Rows]:
+    """Claims key by key: a free slot and the task that waits first, as long as there are both."""
+    handlers = json.dumps(list(params["handlers"]))
+    claimed: list[tuple[Any, ...]] = []
+    for share in _rows(params, _SHARE):
+        free_slots = yield Statement("free_slots", share)
+        found = yield Statement(
+            "keyed_candidates", {**share, "queue": params["queue"], "handlers": handlers, "limit": len(free_slots)}
+        )
+        for (tenant, job_id, no), (n,) in zip(found, free_slots, strict=False):
+            place = {"tenant": tenant, "job_id": job_id, "no": no}
+            yield Statement("claim_one", {**place, "holder": params["holder"], "lease_ms": params["lease_ms"]})
+            yield Statement("take_slot", {**place, "key": share["key"], "n": n})
+            claimed.extend((yield Statement("claimed_one", place)))
+    return claimed
+
+
 def renew(params: Mapping[str, Any]) -> Program[Rows]:
     """Renews row by row."""
     renewed: list[tuple[Any, ...]] = []
@@ -89,9 +120,16 @@ def hand_back(params: Mapping[str, Any]) -> Program[Rows]:
     """Lets go row by row."""
     released: list[tuple[Any, ...]] = []
     for row in _rows(params, _HELD):
-        gone = yield Statement("release", {**row, "consumed": 0, "delay_ms": None, "code": None})
+        gone = yield from release({**row, "delay_ms": None})
         released.extend((row["tenant"], row["job_id"], row["no"], row["fence"]) for _ in gone)
     return released
+
+
+def release(params: Mapping[str, Any]) -> Program[Rows]:
+    """Lets go of one without using an attempt, and frees its slot."""
+    gone = yield Statement("release_entry", {**params, "consumed": 0, "code": None})
+    yield from _free(params, gone)
+    return [(queue,) for _, _, queue, _ in gone]
 
 
 def finish(params: Mapping[str, Any]) -> Program[Rows]:
@@ -104,7 +142,8 @@ def finish(params: Mapping[str, Any]) -> Program[Rows]:
         gone = yield Statement("end_entry", row)
         if not gone:
             continue
-        spent, claimed_at = gone[0]
+        spent, claimed_at, slot_key = gone[0]
+        yield from free(slot_key, tenant, job_id, no, row["fence"])
         end = {
             **place,
             "state": "completed",
@@ -131,7 +170,7 @@ def finish(params: Mapping[str, Any]) -> Program[Rows]:
 
 def retry(params: Mapping[str, Any]) -> Program[Rows]:
     """A guarded release that uses an attempt, and its row."""
-    released = yield Statement("release", {**params, "consumed": 1})
+    released = yield Statement("release_entry", {**params, "consumed": 1})
     return (yield from _attempt(params, released))
 
 
@@ -144,16 +183,25 @@ def retry_lost(params: Mapping[str, Any]) -> Program[Rows]:
 def _attempt(params: Mapping[str, Any], released: Rows) -> Program[Rows]:
     if not released:
         return ()
-    spent, claimed_at, queue = released[0]
+    spent, claimed_at, queue, _ = released[0]
+    yield from _free(params, released)
     yield Statement("insert_attempt", {**params, "number": spent, "started_at": claimed_at})
     return [(queue,)]
+
+
+def _free(params: Mapping[str, Any], released: Rows) -> Program[None]:
+    for *_, slot_key in released:
+        yield from free(slot_key, *(params[name] for name in ("tenant", "job_id", "no", "fence")), pause_ms=params.get("pause_ms"))
 
 
 SUBPROGRAMS: SubPrograms = {
     "admit": admit,
     "claim": claim,
+    "keyed_rooms": keyed_rooms,
+    "claim_keyed": claim_keyed,
     "renew": renew,
     "hand_back": hand_back,
+    "release": release,
     "finish": finish,
     "retry": retry,
     "retry_lost": retry_lost,

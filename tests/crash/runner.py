@@ -21,6 +21,7 @@ from typing import Any
 from outlast import StoreUnavailable
 from outlast.cli import work
 from outlast.cli.main import main
+from outlast.domain.work import Turn
 from outlast.store.drive import with_subprograms
 from outlast.store.program import Operation, Program, Rows, Statement
 from outlast.store.sqlite.subprograms import SUBPROGRAMS
@@ -85,7 +86,8 @@ class Armed:
             hook.fire(op, at, amount)
 
     def _answered(self, op: str, value: object) -> None:
-        amount = len(value) if isinstance(value, list) else 1
+        rows = value.claimed if isinstance(value, Turn) else value
+        amount = len(rows) if isinstance(rows, list | tuple) else 1
         if amount:
             self._fire(op, "after", amount)
 

@@ -204,3 +204,16 @@ async def test_a_task_of_the_rehearsal_does_nothing_as_a_job_of_its_own(stage: S
         task = rehearse_in_thread if sync else rehearse
         job = stage.jobs.submit(task, Rehearsal(tasks=(Part(label="A"),)), owner=OWNER).id
         assert (await asked(stage, job)).code == "not_rehearsed"
+
+
+async def test_a_key_holds_its_tasks_to_its_limit(stage: Stage) -> None:
+    async with working(stage.url, app):
+        part = {"seconds": 0.1, "key": "provider"}
+        job = stage.submit(*({"label": f"two {n}", **part, "limit": 2} for n in range(4)), {"label": "free", "seconds": 0.1})
+        await ended(stage, job)
+    at_once = most = 0
+    for line in stage.lines(job):
+        if line["label"] != "free":
+            at_once += 1 if line["event"] == "start" else -1
+            most = max(most, at_once)
+    assert most == 2

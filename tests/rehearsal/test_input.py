@@ -65,8 +65,10 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("too many tasks", {"tasks": [{"label": str(n)} for n in range(1001)]}, "at most 1000 tasks", "/tasks/1000"),
     ("an effect without a name", {"tasks": [{**A, "effect": {"mode": "neither"}}]}, "missing", "/tasks/0/effect/name"),
     ("another mode", {"tasks": [{**A, "effect": {"name": "charge", "mode": "maybe"}}]}, "allowed values", "/tasks/0/effect/mode"),
-    ("key", {"tasks": [{**A, "key": "k", "limit": 2}]}, "not available yet", "/tasks/0/key"),
-    ("limit", {"tasks": [{**A, "limit": 2}]}, "not available yet", "/tasks/0/limit"),
+    ("limit", {"tasks": [{**A, "limit": 2}]}, "give the task a key", "/tasks/0/limit"),
+    ("blank key", {"tasks": [{**A, "key": " ", "limit": 2}]}, "concurrency key is empty", "/tasks/0"),
+    ("limit 0", {"tasks": [{**A, "key": "k", "limit": 0}]}, "", "/tasks/0/limit"),
+    ("limit too large", {"tasks": [{**A, "key": "k", "limit": 1001}]}, "", "/tasks/0/limit"),
 ]
 
 

@@ -12,6 +12,7 @@ from outlast.domain.effects import Confirmed
 from outlast.domain.errors import Invalid
 from outlast.domain.failures import Ask, Permanent, Stopped
 from outlast.domain.kinds import Plan, PlannedTask, Task, TaskOptions
+from outlast.domain.limits import Limit
 from outlast.domain.retry import RetryPolicy
 from outlast.rehearsal import outside
 from outlast.rehearsal.model import Effect, Part, Question, Rehearsal, Report
@@ -264,6 +265,8 @@ def _place(plan: Plan[Rehearsal], input: Rehearsal, part: Part, after: list[Plan
         "retry": RetryPolicy(base=input.retry_base),
         "deadline": part.deadline,
     }
+    if part.key is not None:
+        options["limit"] = Limit(part.key, part.limit or 1)
     if part.optional:
         return plan.task(task, label=part.label, after=after, optional=True, **options)
     return plan.task(task, label=part.label, after=after, usable=part.usable, **options)

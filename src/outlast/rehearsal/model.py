@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from outlast.domain.limits import MAX_LIMIT, MAX_LIMIT_KEY
+
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 Times = Annotated[int, Meta(ge=0, le=1_000_000)]
 Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -52,8 +54,8 @@ class Part(Struct, frozen=True, kw_only=True):
     ask: Question | None = None
     raises: str | None = field(default=None, name="raise")
     attach: str | None = None
-    key: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    key: Annotated[str, Meta(min_length=1, max_length=MAX_LIMIT_KEY)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] | None = None
     deadline: Annotated[float, Meta(ge=0.001, le=864_000)] = 600.0
     effect: Effect | None = None
     output_bytes: Annotated[int, Meta(ge=0, le=67_108_864)] = 0

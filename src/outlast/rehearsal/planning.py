@@ -9,17 +9,14 @@ from outlast.domain.errors import Invalid
 from outlast.rehearsal.faults import exception_names
 from outlast.rehearsal.model import Part
 
-_LATER = ("key", "limit")
-
 
 def check(parts: Sequence[Part]) -> None:
     """Invalid for what the schema alone cannot refuse."""
     places: dict[str, int] = {}
     for no, part in enumerate(parts):
         place = f"/tasks/{no}"
-        for name in _LATER:
-            if getattr(part, name) is not None:
-                raise Invalid(f"The member {name!r} of a task is not available yet; leave it out.", pointers=(f"{place}/{name}",))
+        if part.limit is not None and part.key is None:
+            raise Invalid("A limit is of a concurrency key: give the task a key too.", pointers=(f"{place}/limit",))
         first = places.setdefault(part.label, no)
         if first != no:
             pointers = (f"/tasks/{first}/label", f"{place}/label")

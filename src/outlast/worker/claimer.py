@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from outlast.domain.defaults import POLL_MAX, POLL_MIN
 from outlast.domain.errors import OutcomeUnknown, OutlastError
-from outlast.domain.work import Claimed
+from outlast.domain.limits import START, Place
+from outlast.domain.work import Claimed, Turn
+from outlast.store.program import Operation
 from outlast.observe.events import StoreTrouble
 from outlast.observe.hub import emit
-from outlast.store.programs import claims
+from outlast.store.programs import claims, slots
 from outlast.store.protocol import Store
 from outlast.worker.hold import Hold
 
@@ -22,6 +25,10 @@ MAX_QUEUES = 200
 _FEW = 3  # up to so many queues are asked one by one
 _LOOK_EVERY = 1.0  # seconds between two looks for queues that nobody named
 _ORPHANS_AFTER = 2.0
+_KEYED_EVERY = 0.1  # seconds between two looks for tasks with a concurrency key, while there are none that can start
+_KEYED_COST = 20  # and at least so many times what the last look took
+
+T = TypeVar("T")
 
 
 class Slots:
@@ -84,6 +91,9 @@ class Claimer:
         self._interval = POLL_MIN
         self._wake_due = 0.0
         self._look_due = 0.0
+        self._keyed_due: dict[str, float] = {}  # by queue: when to look again for tasks with a concurrency key
+        self._keyed_first: set[str] = set()  # queues in which they got no slot the last time
+        self._turns: dict[str, Place] = {}  # by queue: which key was served last
         self._orphans: list[tuple[float, str, str]] = []  # (when, queue, holder) of claims whose commit was unknown
         self.stopping = False
         self.claiming = False  # a claim was sent, and is not answered yet
@@ -98,6 +108,11 @@ class Claimer:
         """Word came, from whoever, that a queue has work."""
         if queue != "*":
             self._slots.learn([queue])
+        self.key_freed()
+
+    def key_freed(self) -> None:
+        """A slot of a concurrency key is free: what waited for it may start."""
+        self._keyed_due.clear()
         self.hint()
 
     def due_in(self, seconds: float) -> None:
@@ -128,15 +143,33 @@ class Claimer:
         now = time.monotonic()
         if now >= self._wake_due:
             woken = await self._store.run(claims.wake(WAKE_LIMIT))
+            if woken.count:
+                self._keyed_due.clear()
             next_in = POLL_MAX if woken.next_in_ms is None else min(max(woken.next_in_ms / 1000, 0.001), POLL_MAX)
             self._wake_due = time.monotonic() + (0.0 if woken.count == WAKE_LIMIT else next_in)
         await self._adopt_orphans()
         total = 0
         for queue in await self._queues(now):
-            free = min(self._slots.free(queue), BATCH)
-            if free > 0 and not self.stopping:
-                total += await self._claim(queue, free)
+            total += await self._serve(queue)
         return total
+
+    async def _serve(self, queue: str) -> int:
+        """Claims from a queue, with and without concurrency keys; who found no slot left goes first the next time."""
+        keyed_first = queue in self._keyed_first
+        self._keyed_first.discard(queue)
+        total = 0
+        for keyed in (keyed_first, not keyed_first):
+            if keyed and time.monotonic() < self._keyed_due.get(queue, 0.0):
+                continue
+            free = self._free(queue)
+            if free > 0:
+                total += await (self._claim_keyed(queue) if keyed else self._claim(queue, free))
+            elif keyed:
+                self._keyed_first.add(queue)
+        return total
+
+    def _free(self, queue: str) -> int:
+        return 0 if self.stopping else min(self._slots.free(queue), BATCH)
 
     async def _queues(self, now: float) -> list[str]:
         """The queues to claim from: those with a free slot, and of many only those in which something stands."""
@@ -150,20 +183,56 @@ class Claimer:
         return [queue for queue in self._slots.limits if queue in ready and self._slots.free(queue) > 0]
 
     async def _claim(self, queue: str, limit: int) -> int:
-        self._number += 1
-        holder = f"{self._worker}:{self._number}"
+        holder = self._next_holder()
         sent_at = time.monotonic()
-        operation = claims.claim(queue, self._handlers, limit, holder, round(self._lease * 1000))
+        rows = await self._sent(queue, holder, claims.claim(queue, self._handlers, limit, holder, round(self._lease * 1000)))
+        return 1 if rows is None else self._take(rows, sent_at)
+
+    async def _claim_keyed(self, queue: str) -> int:
+        """One round over the concurrency keys, from behind the one that was served last; how many tasks were claimed."""
+        began = time.monotonic()
+        start = after = self._turns.get(queue, START)
+        total = 0
+        while (free := self._free(queue)) > 0:
+            holder = self._next_holder()
+            sent_at = time.monotonic()
+            lease_ms = round(self._lease * 1000)
+            turn = await self._sent(queue, holder, slots.claim_keyed(queue, self._handlers, free, holder, lease_ms, after=after))
+            if turn is None:
+                return total + 1
+            total += self._take(turn.claimed, sent_at)
+            if turn.claimed:
+                self._turns[queue] = turn.last
+            self._rests(turn)
+            if turn.ended and start == START:
+                break
+            after = START if turn.ended else turn.last
+            start = START if turn.ended else start
+        if not total:
+            ended = time.monotonic()
+            self._keyed_due[queue] = ended + max(_KEYED_EVERY, _KEYED_COST * (ended - began))
+        return total
+
+    def _rests(self, turn: Turn) -> None:
+        if turn.resume_ms is not None:
+            self._wake_due = min(self._wake_due, time.monotonic() + turn.resume_ms / 1000)
+
+    def _next_holder(self) -> str:
+        self._number += 1
+        return f"{self._worker}:{self._number}"
+
+    async def _sent(self, queue: str, holder: str, operation: Operation[T]) -> T | None:
+        """What a claim gives; None when it may have been committed, or be about to be."""
+        sent_at = time.monotonic()
         self.claiming = True
         try:
-            rows = await self._store.run(operation)
+            return await self._store.run(operation)
         except OutcomeUnknown:
-            # It may have been committed, or be about to be: look now, and once more when it must have ended.
+            # Look now, and once more when it must have ended.
             self._orphans.extend(((0.0, queue, holder), (sent_at + _ORPHANS_AFTER, queue, holder)))
-            return 1
+            return None
         finally:
             self.claiming = False
-        return self._take(rows, sent_at)
 
     async def _adopt_orphans(self) -> None:
         now = time.monotonic()
@@ -176,7 +245,7 @@ class Claimer:
                 self._orphans = [o for o in self._orphans if o[2] != holder]
                 self._take(rows, now - self._lease / 2)
 
-    def _take(self, rows: list[Claimed], sent_at: float) -> int:
+    def _take(self, rows: Sequence[Claimed], sent_at: float) -> int:
         holds = [Hold(row, sent_at=sent_at, lease=self._lease) for row in rows]
         for hold in holds:
             self._slots.take(hold.claimed.queue)

@@ -121,7 +121,7 @@ class Worker:
         self._committer = Committer(self._store, windows, worker=self.id, settled=self._settled)
         self._claimer = Claimer(self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started)
         sweep = min(self._settings.sweep, self.lease / SWEEPS_PER_LEASE)
-        sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.hint)
+        sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.key_freed)
         if not await self._reach_store(reserved):
             return Exit.CLEAN
         self._keeper.start()
@@ -232,6 +232,8 @@ class Worker:
         self._moved.set()
         self._keeper.remove(hold)
         self._slots.give(hold)
+        if hold.claimed.slot_key is not None:
+            self._claimer.key_freed()
         if opened or self._slots.free(hold.claimed.queue) == 1:
             self._claimer.hint()
         if due_in is not None:

@@ -36,8 +36,8 @@ class SweepReport:
 
     @property
     def recovered(self) -> int:
-        """How many tasks may be runnable because of it."""
-        return self.outcomes.get(Swept.RETRIED, 0) + self.outcomes.get(Swept.SKIPPED, 0) + self.outcomes.get(Swept.GAVE_UP, 0)
+        """How many tasks may be runnable because of it: they themselves, or what waited for them or for their slot."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in (Swept.RETRIED, Swept.SKIPPED, Swept.GAVE_UP, Swept.STOPPED))
 
 
 class Sweeper:

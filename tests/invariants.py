@@ -29,7 +29,7 @@ FINAL_JOBS = ("completed", "cancelled")
 TASK_STATES = ("blocked", "open", "needs_attention", *FINAL_TASKS)
 ACTIONS = {"retry", "answer", "skip", "dismiss"}
 CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
-TABLES = ("job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission", "effect")
+TABLES = ("job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission", "effect", "slot")
 
 
 def check(url: str, *, settled: bool = False) -> None:
@@ -43,7 +43,7 @@ def check(url: str, *, settled: bool = False) -> None:
 def problems(url: str) -> list[str]:
     """What is wrong in a store, a line each; empty when all holds."""
     store = _Snapshot(read(url))
-    return [*store.orphans(), *(said for job in store.jobs.values() for said in job.problems())]
+    return [*store.orphans(), *store.slots(), *(said for job in store.jobs.values() for said in job.problems())]
 
 
 def unsettled(url: str) -> list[str]:
@@ -337,7 +337,7 @@ class _Job:
             yield f"F1: {entry['spent']} of {task['max_attempts']} attempts spent, and it may run again"
         if (entry["spent"] > 0) != (entry["first_failed_at"] is not None):
             yield f"F1: {entry['spent']} attempts spent, first failed at {entry['first_failed_at']!r}"
-        if any(entry[name] != task[name] for name in ("queue", "priority", "handler", "deadline_ms")):
+        if any(entry[name] != task[name] for name in ("queue", "priority", "handler", "deadline_ms", "slot_key", "slot_limit")):
             yield "A5: the entry is not of this task"
         yield from _of_lease(entry)
 
@@ -427,10 +427,38 @@ class _Snapshot:
                 if job is not None:
                     yield table, row, job
 
+    def slots(self) -> Iterator[str]:
+        """C8: each claim of a task with a concurrency key has one slot of it, within its limit, and no slot is lost."""
+        held = {
+            (e["tenant"], e["job_id"], e["no"], e["fence"]): e
+            for e in self.tables["queue_entry"]
+            if e["holder"] is not None and e["slot_key"] is not None
+        }
+        seen: dict[tuple[Any, ...], int] = defaultdict(int)
+        for slot in self.tables["slot"]:
+            where = f"C8: slot {slot['n']} of {slot['key']!r}"
+            parts = [slot[name] is None for name in ("job_id", "no", "fence")]
+            if any(parts):
+                if not all(parts):
+                    yield f"{where} is taken by half"
+                continue
+            claim = (slot["tenant"], slot["job_id"], slot["no"], slot["fence"])
+            entry = held.get(claim)
+            seen[claim] += 1
+            if entry is None or entry["slot_key"] != slot["key"]:
+                yield f"{where} is lost: fence {slot['fence']} of task {slot['no']} of job {slot['job_id']} does not hold it"
+            elif slot["n"] > entry["slot_limit"]:
+                yield f"{where} is taken by a task with the limit {entry['slot_limit']}"
+        for claim, entry in held.items():
+            if seen[claim] != 1:
+                yield f"C8: the claim of task {entry['no']} of job {entry['job_id']} has {seen[claim]} slots of {entry['slot_key']!r}"
+
     def orphans(self) -> Iterator[str]:
         """I1, A3: rows of no job, or of no task of theirs."""
         for table in TABLES[1:]:
             for row in self.tables[table]:
+                if row["job_id"] is None and table == "slot":
+                    continue
                 job = self.jobs.get((row["tenant"], row["job_id"]))
                 if job is None:
                     if table != "submission" or "purged_at" not in row or row["purged_at"] is None:

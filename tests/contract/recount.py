@@ -23,6 +23,7 @@ def differences(backend: Backend) -> list[str]:
             by_job[name][key].append(row)
             if key not in jobs:
                 found.append(f"{name} of a job that is not there: {row}")
+    found += _slots(backend.query("select * from {outlast.slot}"), tables["queue_entry"])
     for key, job in jobs.items():
         of_job = {name: by_job[name][key] for name in _OF_A_JOB}
         label = f"job {job['id'][-4:]}"
@@ -90,6 +91,22 @@ def _entry(state: str, task: Row, entry: Row | None) -> list[str]:
         found.append("waits for nothing")
     if entry["fence"] < task["fence"]:
         found.append(f"has fence {entry['fence']} after {task['fence']}")
+    return found
+
+
+def _slots(slots: list[Row], entries: list[Row]) -> list[str]:
+    """C8: who holds a task that has a key has one of its slots, and nobody else has one."""
+    taken = Counter((s["tenant"], s["key"], s["job_id"], s["no"], s["fence"]) for s in slots if s["job_id"] is not None)
+    held = [e for e in entries if e["holder"] is not None and e["slot_key"] is not None]
+    wanted = Counter((e["tenant"], e["slot_key"], e["job_id"], e["no"], e["fence"]) for e in held)
+    limits = {(e["tenant"], e["job_id"], e["no"]): e["slot_limit"] for e in held}
+    found = [f"the slot of {claim} is of no claim" for claim in taken - wanted]
+    found += [f"the claim {claim} has no slot" for claim in wanted - taken]
+    for slot in slots:
+        if (slot["job_id"] is None) != (slot["no"] is None) or (slot["job_id"] is None) != (slot["fence"] is None):
+            found.append(f"half a slot: {slot}")
+        if slot["job_id"] is not None and slot["n"] > limits.get((slot["tenant"], slot["job_id"], slot["no"]), slot["n"]):
+            found.append(f"a slot above its task's limit: {slot}")
     return found
 
 

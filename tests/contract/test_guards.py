@@ -13,6 +13,7 @@ import pytest
 from contract.harness import LEASE_MS, WINDOW_MS, Harness
 from contract.plans import a
 from outlast.domain.effects import Met
+from outlast.domain.limits import Limit
 from outlast.store.program import Access, Operation, Program, Rows, Statement
 
 Change = Callable[[Harness, dict[str, Any]], None]
@@ -71,11 +72,26 @@ def not_held(h: Harness, params: dict[str, Any]) -> None:
     h.sql("update {outlast.queue_entry} set holder = null")
 
 
+def other_key(h: Harness, params: dict[str, Any]) -> None:
+    params["key"] = "j"
+
+
+def freed(h: Harness, params: dict[str, Any]) -> None:
+    h.sql("update {outlast.slot} set job_id = null, no = null, fence = null where key = 'k'")
+
+
 def held(h: Harness) -> dict[str, Any]:
     """A task that its worker runs."""
     h.admit(a("one"), a("two"))
     ref = h.take_all(worker="w9")["one"].ref
     return {"tenant": ref.tenant, "job_id": ref.job_id, "no": ref.no, "fence": ref.fence, "holder": ref.holder}
+
+
+def in_slot(h: Harness) -> dict[str, Any]:
+    """A task that its worker runs, in a slot of its concurrency key; another runs beside it."""
+    h.admit(a("one", limit=Limit("k", 2)), a("two", limit=Limit("j", 1)))
+    ref = {claimed.label: claimed for claimed in h.claim_keyed()}["one"].ref
+    return {"tenant": ref.tenant, "key": "k", "job_id": ref.job_id, "no": ref.no, "fence": ref.fence}
 
 
 def lost(h: Harness) -> dict[str, Any]:
@@ -97,11 +113,12 @@ FENCE = (older_fence, newer_fence)
 HOLDER: tuple[Change, ...] = (*PLACE, *FENCE, other_holder, lease_over, revoked, not_held)
 SWEEP: tuple[Change, ...] = (*PLACE, *FENCE, lease_left, revoked, not_held)
 MORE = {
-    "release": {"consumed": 1, "delay_ms": 5, "code": "broken"},
-    "retry": {"delay_ms": 5, "code": "broken", "worker": "w9", "detail": None},
+    "release": {"delay_ms": 5},
+    "retry": {"delay_ms": 5, "pause_ms": None, "code": "broken", "worker": "w9", "detail": None},
     "retry_lost": {"delay_ms": 5, "code": "worker_lost", "worker": "w9", "detail": None},
     "store_step": {"name": "page", "body": "1"},
     "effect_place": {},
+    "free_slot": {"pause_ms": None},
 }
 GUARDS: dict[str, tuple[Callable[[Harness], dict[str, Any]], tuple[Change, ...]]] = {
     "end_entry": (held, HOLDER),
@@ -109,6 +126,7 @@ GUARDS: dict[str, tuple[Callable[[Harness], dict[str, Any]], tuple[Change, ...]]
     "retry": (held, HOLDER),
     "store_step": (held, HOLDER),
     "effect_place": (held, HOLDER),
+    "free_slot": (in_slot, (*PLACE, *FENCE, other_key, freed)),
     "end_lost_entry": (lost, SWEEP),
     "retry_lost": (lost, SWEEP),
     "stop_entry": (stopping, (*PLACE, *FENCE, other_holder, not_revoked, not_held)),
@@ -132,6 +150,7 @@ def test_guard_that_does_not_hold_writes_nothing(h: Harness, name: str, change: 
     params = {**GUARDS[name][0](h), **MORE.get(name, {})}
     if change is other_task:
         h.sql("update {outlast.queue_entry} set fence = 77, holder = 'somebody:else' where no = 1")
+        h.sql("update {outlast.slot} set fence = 77 where no = 1")
     change(h, params)
     before = h.snapshot()
     assert not written(h, name, params)

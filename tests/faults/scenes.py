@@ -9,9 +9,10 @@ from typing import Any, Literal
 from contract.harness import ANN, RETENTION_MS, TIMEOUT_MS, WINDOW_MS, Harness
 from contract.plans import a
 from outlast.domain.effects import Judged, Met
+from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef
 from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
-from outlast.store.programs import claims, completion, control, sweep
+from outlast.store.programs import claims, completion, control, slots, sweep
 from outlast.store.programs.steps import store_step
 
 
@@ -135,6 +136,40 @@ def _stale(h: Harness) -> Claimed:
     return claimed
 
 
+def _keyed(h: Harness) -> None:
+    """Two keys that have their slots: of the one a slot is taken and one is free, of the other its only one is free."""
+    h.admit(*(a(label, limit=Limit("k", 2)) for label in ("one", "two", "three")))
+    h.admit(a("more", limit=Limit("j", 1)))
+    held = {claimed.label: claimed for claimed in h.claim_keyed(worker="w0")}
+    h.hand_back_all(held["two"], held["more"])
+    h.sql("update {outlast.queue_entry} set priority = 1 where no = 2")
+    h.sql("update {outlast.task} set priority = 1 where no = 2")
+
+
+def _in_slots(h: Harness) -> list[Claimed]:
+    """Two tasks of a key that are held."""
+    h.admit(a("one", limit=Limit("k", 2)), a("two", limit=Limit("k", 2)), a("join", after="one two"))
+    return h.claim_keyed()
+
+
+def _stopping_in_slot(h: Harness) -> Claimed:
+    job = h.admit(a("one", limit=Limit("k", 1)))
+    claimed = h.take_keyed()
+    h.cancel(job)
+    return claimed
+
+
+def _lost_in_slot(h: Harness, **options: Any) -> Any:
+    h.admit(a("one", limit=Limit("k", 1), **options), a("join", after="one"))
+    h.lose(h.take_keyed())
+    return h.ended_leases()[0]
+
+
+def _lost_stopping_in_slot(h: Harness) -> Any:
+    h.lose(_stopping_in_slot(h))
+    return h.ended_leases()[0]
+
+
 def in_state(state: str) -> Callable[[Any], bool]:
     return lambda given: isinstance(given, Met) and given.state == state
 
@@ -212,6 +247,25 @@ SCENES: dict[str, Scene] = {
         lambda h: (h.admit(a("one"), a("two")), h.admit(a("three"))),
         lambda h, _: h.run(claims.claim("default", ("kind@1:work",), 3, "w1:1", 1_000)),
         lambda r: sorted(c.label for c in r) == ["one", "three", "two"],
+    ),
+    "claim keyed": Scene(
+        _keyed,
+        lambda h, _: h.run(slots.claim_keyed("default", ("kind@1:work",), 3, "w1:1", 1_000)),
+        lambda r: sorted(c.label for c in r.claimed) == ["more", "two"],
+    ),
+    "finish keyed": Scene(_in_slots, lambda h, held: h.finish_all(*((c, "1", None) for c in held)), lambda r: all(map(accepted, r))),
+    "hand back keyed": Scene(_in_slots, lambda h, held: h.hand_back(held[0]), accepted),
+    "snooze keyed": Scene(_in_slots, lambda h, held: h.snooze(held[0]), accepted),
+    "retry keyed": Scene(_in_slots, lambda h, held: h.run(completion.retry(h.failure(held[0], pause_ms=900), 500)), accepted),
+    "give up keyed": Scene(_in_slots, lambda h, held: h.give_up(h.failure(held[0])), accepted),
+    "ask keyed": Scene(_in_slots, lambda h, held: h.ask(held[0]), accepted),
+    "stop keyed": Scene(_stopping_in_slot, lambda h, claimed: h.run(control.stop(claimed.ref)), accepted),
+    "sweep retries keyed": Scene(
+        _lost_in_slot, lambda h, row: h.run(sweep.retry_lost(row, 500)), lambda r: r in (Swept.RETRIED, Swept.PASSED)
+    ),
+    "sweep gives up keyed": Scene(lambda h: _lost_in_slot(h, attempts=1), _gave_up, lambda r: r in (Swept.GAVE_UP, Swept.PASSED)),
+    "sweep stops keyed": Scene(
+        _lost_stopping_in_slot, lambda h, row: h.run(sweep.stop_lost(row)), lambda r: r in (Swept.STOPPED, Swept.PASSED)
     ),
     "renew": Scene(_graph, lambda h, held: h.renew(*held.values(), progress="half"), is_([Verdict.ACCEPTED] * 3)),
     "snooze": Scene(_graph, lambda h, held: h.snooze(held["one"]), accepted),

@@ -30,7 +30,7 @@ from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
-from outlast.store.programs import admission, claims, completion, control, effects, replay, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, replay, slots, steps, sweep
 
 START_MS = round(START.timestamp() * 1000)
 
@@ -53,6 +53,22 @@ def _finished(no: int) -> Finished:
 def claim(limit: int, holder: str, *nos: int) -> Act:
     """Claims up to so many of the scene's ready tasks, which are named so that each may be found locked."""
     return Act(f"claim {limit}", lambda: claims.claim(QUEUE, HANDLERS, limit, f"{holder}:9", LEASE_MS), passes=nos, shown=_claimed)
+
+
+def claim_keyed(limit: int, holder: str, *passes: int | str) -> Act:
+    """Claims up to so many of the tasks that have a key; `passes` names tasks, and slots as `slot k 1`, that may be found locked."""
+    return Act(
+        f"claim keyed {limit}",
+        lambda: slots.claim_keyed(QUEUE, HANDLERS, limit, f"{holder}:9", LEASE_MS),
+        passes=passes,
+        shown=lambda turn: _claimed(list(turn.claimed)),
+    )
+
+
+def pause(no: int) -> Act:
+    """A failure that lets the task's key rest."""
+    failed = replace(_failed(no), pause_ms=20_000)
+    return Act(f"pause {no}", lambda: completion.retry(failed, 3_000))
 
 
 def renew(*nos: int) -> Act:

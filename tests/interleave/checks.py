@@ -20,6 +20,7 @@ def violations(state: State, before: State) -> list[str]:
     for job in state["job"]:
         found += _job(job, tasks.get(job["id"], []))
     found += _entries(state)
+    found += _slots(state)
     found += _outputs(state)
     found += _attention(state, jobs)
     found += _graph(state)
@@ -89,6 +90,17 @@ def _entry_of(task: Row, entry: Row | None) -> list[str]:
         found.append(f"{where} has an entry that is not revoked and held")
     if (task["fence"], task["spent"]) != (entry["fence"], entry["spent"]):
         found.append(f"{where} does not keep fence and attempts of its entry")
+    return found
+
+
+def _slots(state: State) -> list[str]:
+    """Who holds a task that has a key has one slot of it, and nobody else has one; so no limit is passed."""
+    taken = sorted((row["key"], row["job_id"], row["no"], row["fence"]) for row in state["slot"] if row["job_id"] is not None)
+    held = [row for row in state["queue_entry"] if row["holder"] is not None and row["slot_key"] is not None]
+    wanted = sorted((row["slot_key"], row["job_id"], row["no"], row["fence"]) for row in held)
+    found = [] if taken == wanted else [f"slots of {taken}, claims {wanted}"]
+    limits = {(row["job_id"], row["no"]): row["slot_limit"] for row in held}
+    found += [f"slot {row['n']} above a limit" for row in state["slot"] if row["n"] > limits.get((row["job_id"], row["no"]), row["n"])]
     return found
 
 

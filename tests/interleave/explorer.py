@@ -66,7 +66,7 @@ class Wrong(AssertionError):
 class Act:
     """One side of a pair. `chain`: a second operation that follows from the value of the first, if any.
 
-    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, or "job".
+    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, "job", or a slot.
     ends_job: when its verdict is this, nothing of the job may be written after its commit. client: its session is a client's.
     """
 
@@ -622,12 +622,21 @@ class Explorer:
         holder = self._locker.connection
         with holder.transaction():
             for row in rows:
-                table, key = ("job", "id = %s") if row == "job" else ("queue_entry", f"job_id = %s and no = {row}")
-                holder.execute(f'select from "{SCHEMA}".{table} where tenant = %s and {key} for no key update', (TENANT, JOB))
+                table, key, column = _named(row)
+                holder.execute(f'select from "{SCHEMA}".{table} where tenant = %s and {key} for no key update', (TENANT,))
                 if written:
-                    column = "label" if row == "job" else "code"
-                    holder.execute(f'update "{SCHEMA}".{table} set {column} = {column} where tenant = %s and {key}', (TENANT, JOB))
+                    holder.execute(f'update "{SCHEMA}".{table} set {column} = {column} where tenant = %s and {key}', (TENANT,))
             yield
+
+
+def _named(row: int | str) -> tuple[str, str, str]:
+    """Where a row is that a third session locks, and a column of it to be written: a task's entry, the job, or `slot KEY N`."""
+    if isinstance(row, int):
+        return "queue_entry", f"job_id = '{JOB}' and no = {row}", "code"
+    if row == "job":
+        return "job", f"id = '{JOB}'", "label"
+    _, key, n = row.split()
+    return "slot", f"key = '{key}' and n = {n}", "freed_at"
 
 
 def _able(sides: Sequence[Side]) -> list[int]:

@@ -261,3 +261,25 @@ REPLAY = (
     *_between("cancelled", (acts.replayed(),), (acts.stop(0), acts.cancel())),
     *_between("active_asks", (acts.replayed(),), _SUBMITS),
 )
+
+# Concurrency keys: claimers, with each other and with what frees or keeps a slot. A claim may take less than there is: it looked before.
+_CLAIM_KEYED = acts.claim_keyed(10, "u", 1, 2, 4, "slot k 1")
+_AROUND_SLOTS = (
+    acts.finish(0),
+    acts.finish(0, 3),
+    acts.pause(3),
+    acts.pause(0),
+    acts.give_up(3),
+    acts.snooze(0),
+    acts.hand_back(0),
+    acts.retry_lost(3),
+    acts.cancel(),
+    acts.renew(0, 3),
+)
+LIMITS = (
+    *_among("keyed", (_CLAIM_KEYED, acts.claim_keyed(1, "v", 1, 2, "slot k 1"))),
+    *_between("keyed", (_CLAIM_KEYED,), _AROUND_SLOTS),
+    *_between("keyed", (acts.finish(0), acts.retry_lost(0)), (acts.finish(0, 3), acts.hand_back(0), acts.pause(0))),
+    *_between("keyed_cancelled", (acts.claim_keyed(10, "u", "slot k 1"),), (acts.stop(0), acts.stop_lost(3))),
+    *_among("keyed_new", (acts.claim_keyed(10, "u", 0, 1, "slot k 1", "slot k 2"),)),
+)

@@ -17,13 +17,14 @@ import psycopg
 from outlast.domain.access import Scope
 from outlast.domain.effects import EffectCall
 from outlast.domain.kinds import TaskSpec
+from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef, UniquePolicy
 from outlast.domain.work import ActiveKey, Admission, Asked, Failed, Finished, TaskRef
 from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
 from outlast.store.program import Operation, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control, effects, targets
+from outlast.store.programs import admission, claims, completion, control, effects, slots, targets
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -54,7 +55,15 @@ _WRITTEN = " ".join(
 _TIMES = frozenset({"at", "until", "lease_until", "not_before"})
 
 
-def task(no: int, *, after: Sequence[int] = (), soft: Sequence[int] = (), optional: bool = False, usable: bool = False) -> TaskSpec:
+def task(
+    no: int,
+    *,
+    after: Sequence[int] = (),
+    soft: Sequence[int] = (),
+    optional: bool = False,
+    usable: bool = False,
+    limit: Limit | None = None,
+) -> TaskSpec:
     return TaskSpec(
         no=no,
         label=f"t{no}",
@@ -70,6 +79,8 @@ def task(no: int, *, after: Sequence[int] = (), soft: Sequence[int] = (), option
         deadline_ms=600_000,
         item=None,
         parents=(*((parent, False) for parent in after), *((parent, True) for parent in soft)),
+        slot_key=None if limit is None else limit.key,
+        slot_limit=None if limit is None else limit.slots,
     )
 
 
@@ -127,6 +138,11 @@ class Builder:
         for no in nos:
             taken = self.run(claims.claim(QUEUE, [HANDLERS[no]], 1, f"w{no}:1", LEASE_MS))
             assert [c.ref.no for c in taken] == [no]
+
+    def hold_keyed(self, *nos: int) -> None:
+        for no in nos:
+            turn = self.run(slots.claim_keyed(QUEUE, [HANDLERS[no]], 1, f"w{no}:1", LEASE_MS))
+            assert [c.ref.no for c in turn.claimed] == [no]
 
     def ask(self, no: int, *actions: Any) -> None:
         self.hold(no)
@@ -266,7 +282,31 @@ def _reruns_met(b: Builder) -> None:
     b.run(effects.begin(ref(0), CALL))
 
 
+_K, _J = Limit("k", 2), Limit("j", 1)
+
+
+def _keyed(b: Builder) -> None:
+    """Of the key k one of two slots is taken, by task 0, and 1 and 2 wait; of the key j the only one, by task 3, and 4 waits."""
+    b.run(admission.admit([job(*(task(no, limit=_K) for no in range(3)), task(3, limit=_J), task(4, limit=_J), task(5))]))
+    b.hold_keyed(0, 3)
+
+
+def _keyed_cancelled(b: Builder) -> None:
+    """The same, cancelled; another job's task waits for what it still holds."""
+    _keyed(b)
+    b.run(admission.admit([job(task(0, limit=_K), task(1, limit=_K), task(4, limit=_J), id=OTHER, key="k2")]))
+    b.run(control.cancel(OWNERS, JOB, version=None, actor=OWNER, retention_ms=RETENTION_MS))
+
+
+def _keyed_new(b: Builder) -> None:
+    """A key that no task was ever claimed of."""
+    b.run(admission.admit([job(task(0, limit=_K), task(1, limit=_K))]))
+
+
 SCENES = {
+    "keyed": _keyed,
+    "keyed_cancelled": _keyed_cancelled,
+    "keyed_new": _keyed_new,
     "target": _target,
     "effects": _effects,
     "reruns": _reruns,

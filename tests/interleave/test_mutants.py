@@ -98,6 +98,11 @@ MUTANTS = (
         (Pair("grand", acts.act(5, "retry"), acts.close_window(5)),),
     ),
     Mutant(
+        "a claim that takes the slots that it read as free, without a lock",
+        replaced("claim_keyed", f"{_LOCK} of s skip locked", ""),
+        (Pair("keyed", acts.claim_keyed(1, "u"), acts.claim_keyed(1, "v", 1, 2, "slot k 1")),),
+    ),
+    Mutant(
         "a claim that updates what it read, without a lock",
         all_of(
             replaced("claim", "select e.ctid as place from", "select e.tenant, e.job_id, e.no from"),

@@ -15,15 +15,15 @@ from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.postgres.session import Profile
 from outlast.store.postgres.store import PostgresStore
 from outlast.store.program import Statement
-from outlast.store.programs import admission, claims, completion, control, status, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, slots, status, steps, sweep
 from plans.filling import OWNER, QUEUE, TENANT, admission_of, bulk, claim, drain
 from plans.reading import Connection, Prepared, buffers, first, scans, session
 
 pytestmark = pytest.mark.timeout(120)
 
-CLAIM_INDEX, DUE_INDEX, OWNER_INDEX = "outlast_entry_claim", "outlast_entry_due", "outlast_job_owner"
+CLAIM_INDEX, KEYED_INDEX, DUE_INDEX, OWNER_INDEX = "outlast_entry_claim", "outlast_entry_keyed", "outlast_entry_due", "outlast_job_owner"
 ONE_JOB = "job_pkey or outlast_job_id"  # by (tenant, id) or by id: one row either way
-BIG = ("queue_entry", "task", "job", "job_input")
+BIG = ("queue_entry", "task", "job", "job_input", "slot")
 WHOLE = {"(Seq Scan)", "(Bitmap Heap Scan)"}
 JOBS = 20_000
 
@@ -38,13 +38,34 @@ HOT: dict[str, tuple[Statement, dict[str, str]]] = {
     "claim": (first(claim(1)), {"queue_entry": CLAIM_INDEX, "task": "task_pkey", "job": ONE_JOB, "job_input": "job_input_pkey"}),
     "finish": (
         first(completion.finish([Finished(_ref(), "w", "1") for _ in range(200)], 1_000)),
-        {"queue_entry": "queue_entry_pkey", "task": "task_pkey", "job": ONE_JOB, "edge": "edge_pkey"},
+        {"queue_entry": "queue_entry_pkey", "task": "task_pkey", "job": ONE_JOB, "edge": "edge_pkey", "slot": "outlast_slot_holder"},
     ),
     "renew": (first(claims.renew([Renewal(_ref()) for _ in range(200)], 1_000)), {"queue_entry": "queue_entry_pkey"}),
+    "keyed_rooms": (first(slots.claim_keyed(QUEUE, ("k@1:t",), 20, "w:1", 1_000)), {"queue_entry": KEYED_INDEX, "slot": "slot_pkey"}),
+    "claim_keyed": (
+        Statement(
+            "claim_keyed",
+            {
+                "queue": QUEUE,
+                "handlers": ["k@1:t"],
+                "holder": "w:1",
+                "lease_ms": 1_000,
+                "tenants": [TENANT] * 200,
+                "keys": [f"key {n}" for n in range(200)],
+                "limits": [2] * 200,
+                "takes": [1] * 200,
+            },
+        ),
+        {"queue_entry": KEYED_INDEX, "slot": "slot_pkey", "task": "task_pkey", "job": ONE_JOB, "job_input": "job_input_pkey"},
+    ),
+    "free_slot": (
+        Statement("free_slot", {"tenant": TENANT, "key": "k", "job_id": str(uuid.uuid4()), "no": 0, "fence": 1, "pause_ms": None}),
+        {"slot": "slot_pkey or outlast_slot_holder"},
+    ),
     "wake": (first(claims.wake(1_000)), {"queue_entry": DUE_INDEX}),
     "next_due": (Statement("next_due", {}), {"queue_entry": DUE_INDEX}),
-    "retry": (first(completion.retry(_FAILED, 1_000)), {"queue_entry": "queue_entry_pkey"}),
-    "release": (first(claims.snooze(_ref(), 1_000)), {"queue_entry": "queue_entry_pkey"}),
+    "retry": (first(completion.retry(_FAILED, 1_000)), {"queue_entry": "queue_entry_pkey", "slot": "outlast_slot_holder"}),
+    "release": (first(claims.snooze(_ref(), 1_000)), {"queue_entry": "queue_entry_pkey", "slot": "outlast_slot_holder"}),
     "entry": (first(completion.budget(_FAILED, 0.5)), {"queue_entry": "queue_entry_pkey", "task": "task_pkey"}),
     "store_step": (first(steps.store_step(_ref(), "s", "1")), {"queue_entry": "queue_entry_pkey"}),
     "admit": (first(admission.admit([admission_of(key=f"k{n}") for n in range(200)])), {}),

@@ -12,9 +12,9 @@ from outlast.domain.defaults import POLL_MAX, POLL_MIN
 from outlast.domain.errors import OutcomeUnknown, OutlastError
 from outlast.domain.limits import START, Place
 from outlast.domain.work import Claimed, Turn
-from outlast.store.program import Operation
 from outlast.observe.events import StoreTrouble
 from outlast.observe.hub import emit
+from outlast.store.program import Operation
 from outlast.store.programs import claims, slots
 from outlast.store.protocol import Store
 from outlast.worker.hold import Hold

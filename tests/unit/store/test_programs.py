@@ -248,7 +248,7 @@ def test_give_up_offers_what_the_task_allows() -> None:
     script = Play(
         ("lock_job", [("open", 1, "r", "ann")]),
         ("entry", [entry()]),
-        ("end_entry", [(2, NOW)]),
+        ("end_entry", [(2, NOW, None)]),
         ("end_task", [(1, 0)]),
         ("insert_attempt", []),
         ("raise_attention", []),
@@ -342,7 +342,7 @@ def test_stop_of_what_is_not_mine_to_stop(found: list[tuple[str, Rows]], verdict
 @pytest.mark.parametrize("left", [0, 2])
 def test_stop_counts_the_version_with_the_last_one(left: int) -> None:
     last: list[tuple[str, Rows]] = [] if left else [("bump_version", [(9,)])]
-    assert play(control.stop(REF), ("lock_job", []), ("stop_entry", [(3,)]), ("revoked_left", [(left,)]), *last) == Settled(
+    assert play(control.stop(REF), ("lock_job", []), ("stop_entry", [(3, None)]), ("revoked_left", [(left,)]), *last) == Settled(
         Verdict.ACCEPTED
     )
 

@@ -30,7 +30,7 @@ def ready_queues() -> Program[frozenset[str]]:
 
 @operation(Access.STATEMENT, repeatable=False)
 def claim(queue: str, handlers: Sequence[str], limit: int, holder: str, lease_ms: int) -> Program[list[Claimed]]:
-    """Claims up to `limit` runnable tasks of a queue, without a concurrency key, whose handlers are known (T5). `holder` is new for each statement.
+    """Claims up to `limit` runnable tasks of a queue that have no key and a handler that is known (T5). `holder` is new for each statement.
 
     After a commit of unknown outcome it is not repeated: `claimed_by` reads what this holder got.
     """

@@ -92,7 +92,14 @@ def retry(failure: Failed, delay_ms: int) -> Program[Settled]:
     ref = failure.ref
     rows = yield Statement(
         "retry",
-        {**key_of(ref), "delay_ms": delay_ms, "pause_ms": failure.pause_ms, "code": failure.code, "worker": failure.worker, "detail": failure.detail},
+        {
+            **key_of(ref),
+            "delay_ms": delay_ms,
+            "pause_ms": failure.pause_ms,
+            "code": failure.code,
+            "worker": failure.worker,
+            "detail": failure.detail,
+        },
     )
     if rows:
         return Settled(Verdict.ACCEPTED, retry_in_ms=delay_ms)

@@ -56,7 +56,7 @@ def claim_keyed(queue: str, handlers: Sequence[str], limit: int, holder: str, le
 def free(slot_key: str | None, tenant: str, job_id: str, no: int, fence: int, *, pause_ms: int | None = None) -> Program[None]:
     """Frees the slot of a claim whose lease ends in this transaction, if it has one."""
     if slot_key is not None:
-        yield Statement("free_slot", {"tenant": tenant, "job_id": job_id, "no": no, "fence": fence, "pause_ms": pause_ms})
+        yield Statement("free_slot", {"tenant": tenant, "key": slot_key, "job_id": job_id, "no": no, "fence": fence, "pause_ms": pause_ms})
 
 
 def _room(row: tuple[Any, ...]) -> Room:

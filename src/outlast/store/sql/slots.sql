@@ -10,5 +10,5 @@ on conflict do nothing
 -- name: free_slot
 -- With the lease that ends in the same transaction, once. The key rests for `pause_ms`, if that is given.
 update {outlast.slot} set job_id = null, no = null, fence = null, freed_at = {now}, not_before = coalesce({in:pause_ms}, not_before)
-where tenant = :tenant and job_id = {uuid:job_id} and no = :no and fence = :fence
+where tenant = :tenant and key = :key and job_id = {uuid:job_id} and no = :no and fence = :fence
 returning n

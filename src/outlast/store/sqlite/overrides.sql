@@ -37,9 +37,14 @@ with recursive walk(tenant, key) as (
     order by e.tenant, e.slot_key limit 1)
   union all
   select n.tenant, n.slot_key from walk w join {outlast.queue_entry} n on (n.tenant, n.job_id, n.no) = (
-    select e.tenant, e.job_id, e.no from {outlast.queue_entry} e
-    where e.queue = :queue and e.ready_at is not null and e.slot_key is not null and (e.tenant, e.slot_key) > (w.tenant, w.key)
-    order by e.tenant, e.slot_key limit 1))
+    select * from (
+      select * from (select e.tenant, e.job_id, e.no from {outlast.queue_entry} e
+        where e.queue = :queue and e.ready_at is not null and e.tenant = w.tenant and e.slot_key > w.key order by e.slot_key limit 1)
+      union all
+      select * from (select e.tenant, e.job_id, e.no from {outlast.queue_entry} e
+        where e.queue = :queue and e.ready_at is not null and e.slot_key is not null and e.tenant > w.tenant
+        order by e.tenant, e.slot_key limit 1))
+    limit 1))
 select tenant, key from walk limit :keys
 
 -- name: keyed_room

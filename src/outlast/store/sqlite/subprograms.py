@@ -97,9 +97,7 @@ def claim_keyed(params: Mapping[str, Any]) -> Program[Rows]:
     claimed: list[tuple[Any, ...]] = []
     for share in _rows(params, _SHARE):
         free_slots = yield Statement("free_slots", share)
-        found = yield Statement(
-            "keyed_candidates", {**share, "queue": params["queue"], "handlers": handlers, "limit": len(free_slots)}
-        )
+        found = yield Statement("keyed_candidates", {**share, "queue": params["queue"], "handlers": handlers, "limit": len(free_slots)})
         for (tenant, job_id, no), (n,) in zip(found, free_slots, strict=False):
             place = {"tenant": tenant, "job_id": job_id, "no": no}
             yield Statement("claim_one", {**place, "holder": params["holder"], "lease_ms": params["lease_ms"]})

@@ -406,3 +406,35 @@ def test_a_failure_without_a_key_rests_nothing(h: Harness) -> None:
     h.admit()
     assert h.fail(h.take(), pause_ms=9_000).verdict is ACCEPTED
     assert h.slots() == []
+
+
+# -- slots that nobody uses -----------------------------------------------------------------------------------
+
+
+def test_free_slots_go_when_nobody_has_used_them_for_long_and_come_again(h: Harness) -> None:
+    for _ in range(3):
+        h.admit(a("one", limit=Limit("k", 3)))
+    first, second, third = h.claim_keyed()
+    h.finish(first)
+    h.advance(1_000)
+    h.finish(second)
+    assert h.run(slots.drop_idle(1_001, 100)) == 0
+    assert h.run(slots.drop_idle(1_000, 100)) == 1
+    assert (len(h.slots()), len(h.held())) == (2, 1)
+    h.advance(1_000)
+    for _ in range(4):
+        h.admit(a("one", limit=Limit("k", 3)))
+    assert h.run(slots.drop_idle(1_000, 0)) == 0
+    assert h.run(slots.drop_idle(1_000, 100)) == 1
+    assert len(h.claim_keyed()) == 2
+    assert h.held() == [1, 2, 3]
+    assert h.finish(third) == Settled(ACCEPTED)
+
+
+def test_a_key_that_rests_is_remembered(h: Harness) -> None:
+    h.admit(a("one", limit=ONE, attempts=1))
+    h.fail(h.take_keyed(), pause_ms=9_000)
+    h.advance(5_000)
+    assert h.run(slots.drop_idle(1_000, 100)) == 0
+    h.advance(4_000)
+    assert h.run(slots.drop_idle(1_000, 100)) == 1

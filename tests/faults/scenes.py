@@ -146,6 +146,14 @@ def _keyed(h: Harness) -> None:
     h.sql("update {outlast.task} set priority = 1 where no = 2")
 
 
+def _idle(h: Harness) -> None:
+    """Two free slots that nobody has used for a second, one that is taken, and one that is new."""
+    h.admit(a("one", limit=Limit("k", 3)), a("two", limit=Limit("j", 1)))
+    h.claim_keyed(1)
+    h.advance(1_000)
+    h.claim_keyed()
+
+
 def _in_slots(h: Harness) -> list[Claimed]:
     """Two tasks of a key that are held."""
     h.admit(a("one", limit=Limit("k", 2)), a("two", limit=Limit("k", 2)), a("join", after="one two"))
@@ -253,6 +261,7 @@ SCENES: dict[str, Scene] = {
         lambda h, _: h.run(slots.claim_keyed("default", ("kind@1:work",), 3, "w1:1", 1_000)),
         lambda r: sorted(c.label for c in r.claimed) == ["more", "two"],
     ),
+    "drop idle slots": Scene(_idle, lambda h, _: h.run(slots.drop_idle(1_000, 10)), lambda r: r in (0, 2)),
     "finish keyed": Scene(_in_slots, lambda h, held: h.finish_all(*((c, "1", None) for c in held)), lambda r: all(map(accepted, r))),
     "hand back keyed": Scene(_in_slots, lambda h, held: h.hand_back(held[0]), accepted),
     "snooze keyed": Scene(_in_slots, lambda h, held: h.snooze(held[0]), accepted),

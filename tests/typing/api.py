@@ -28,6 +28,7 @@ from outlast import (
     ItemTask,
     JobView,
     Kind,
+    Limit,
     Outlast,
     Page,
     Permanent,
@@ -203,7 +204,7 @@ async def write(ctx: Context, report: Report) -> str:
     return "text"
 
 
-@jobs.task(max_attempts=5, deadline=120, retry=RetryPolicy(cap=60), queue="mail", priority=2)
+@jobs.task(max_attempts=5, deadline=120, retry=RetryPolicy(cap=60), queue="mail", priority=2, limit=Limit("mail", 2))
 async def attach(ctx: Context, report: Report) -> Completion[str]:
     return ctx.complete(await ctx.output(write)).at("/documents/1")
 
@@ -239,7 +240,7 @@ async def read_file(ctx: Context, input: Import) -> Row | None:
     if input.path == "":
         raise Permanent("input_gone", "The file is no longer there.")
     if input.path == "busy":
-        raise Retry("provider_busy", after=1.5)
+        raise Retry("provider_busy", after=1.5, pause_key=True)
     if input.path == "later":
         raise Snooze(60)
     if input.path == "no":
@@ -262,7 +263,7 @@ def report(plan: Plan[Report], input: Report) -> None:
     text = plan.task(write, label="Text", usable=True)
     numbers = plan.each(page, range(3), label=lambda n: f"Page {n}", after=[text], queue="pages")
     assert_type(text, PlannedTask)
-    plan.task(count, label="Words", after=[text, *numbers], optional=True, priority=3)
+    plan.task(count, label="Words", after=[text, *numbers], optional=True, priority=3, limit=Limit(f"words {input.month}", 1))
 
 
 async def may_import(owner: Principal, job: JobView) -> bool:
@@ -499,6 +500,9 @@ async def bad_submit() -> None:
 
 
 Retry("busy", "text", 3)  # type: ignore
+Limit("key")  # type: ignore
+Limit(key="key", slots="2")  # type: ignore
+jobs.task(limit=2)(page)  # type: ignore
 Principal("acme")  # type: ignore
 jobs.asgi()  # type: ignore
 jobs.asgi(identify=lambda request: "ann")  # type: ignore

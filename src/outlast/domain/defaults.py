@@ -32,6 +32,9 @@ POLL_MIN: Final = 0.02
 POLL_MAX: Final = 0.5
 GRACE: Final = 25.0
 ZOMBIES: Final = 32
+PAUSE_MAX: Final = 86_400.0  # a concurrency key rests no longer, whatever a provider asks for
+SLOT_IDLE: Final = 86_400.0  # then the row of a free slot is deleted
+SLOT_IDLE_SWEEP: Final = 3_600.0
 PATIENCE: Final = 5.0  # how long a call waits for a busy or restarting store before it says so
 
 MAX_LABEL: Final = 500

@@ -39,11 +39,15 @@ class Permanent(Failure):
 
 
 class Retry(Failure):
-    """Transient, as any other exception is; uses an attempt. `after`: seconds that the next one waits at least."""
+    """Transient, as any other exception is; uses an attempt. `after`: seconds that the next one waits at least (a provider's Retry-After).
 
-    def __init__(self, code: str = "transient", message: str = "", *, after: float | None = None) -> None:
+    pause_key: the task's concurrency key rests as long, at most a day: no task of it starts before.
+    """
+
+    def __init__(self, code: str = "transient", message: str = "", *, after: float | None = None, pause_key: bool = False) -> None:
         super().__init__(code, message)
         self.after = after
+        self.pause_key = pause_key
 
 
 class Refused(Failure):

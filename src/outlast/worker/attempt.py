@@ -9,7 +9,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE
+from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE, PAUSE_MAX
 from outlast.domain.errors import Invalid, NotRegistered, OutlastError
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason
 from outlast.domain.kinds import AnyTask, Permission
@@ -186,7 +186,8 @@ class Runner:
             return self._failed(hold, error.code, error.message, error, permanent=True)
         if isinstance(error, Retry):
             after = None if error.after is None else parse_retry_after(error.after, now_ms=0)
-            return self._failed(hold, error.code, error.message, error, retry_after_ms=after)
+            rest = after is not None and error.pause_key
+            return self._failed(hold, error.code, error.message, error, retry_after_ms=after, pause_key=rest)
         if isinstance(error, Failure):
             return self._failed(hold, error.code, error.message, error)
         if isinstance(error, OutlastError):
@@ -210,6 +211,7 @@ class Runner:
         *,
         permanent: bool = False,
         retry_after_ms: int | None = None,
+        pause_key: bool = False,
     ) -> Failed:
         return Failed(
             hold.claimed.ref,
@@ -219,6 +221,7 @@ class Runner:
             None if error is None else _detail(error),
             permanent,
             retry_after_ms,
+            min(retry_after_ms or 0, round(PAUSE_MAX * 1000)) if pause_key else None,
         )
 
 

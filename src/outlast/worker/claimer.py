@@ -92,6 +92,7 @@ class Claimer:
         self._wake_due = 0.0
         self._look_due = 0.0
         self._keyed_due: dict[str, float] = {}  # by queue: when to look again for tasks with a concurrency key
+        self._key_news = 0  # how often there was word that a slot is free
         self._keyed_first: set[str] = set()  # queues in which they got no slot the last time
         self._turns: dict[str, Place] = {}  # by queue: which key was served last
         self._orphans: list[tuple[float, str, str]] = []  # (when, queue, holder) of claims whose commit was unknown
@@ -112,8 +113,12 @@ class Claimer:
 
     def key_freed(self) -> None:
         """A slot of a concurrency key is free: what waited for it may start."""
-        self._keyed_due.clear()
+        self._look_for_keys()
         self.hint()
+
+    def _look_for_keys(self) -> None:
+        self._key_news += 1
+        self._keyed_due.clear()
 
     def due_in(self, seconds: float) -> None:
         """Something falls due then."""
@@ -144,7 +149,7 @@ class Claimer:
         if now >= self._wake_due:
             woken = await self._store.run(claims.wake(WAKE_LIMIT))
             if woken.count:
-                self._keyed_due.clear()
+                self._look_for_keys()
             next_in = POLL_MAX if woken.next_in_ms is None else min(max(woken.next_in_ms / 1000, 0.001), POLL_MAX)
             self._wake_due = time.monotonic() + (0.0 if woken.count == WAKE_LIMIT else next_in)
         await self._adopt_orphans()
@@ -190,7 +195,7 @@ class Claimer:
 
     async def _claim_keyed(self, queue: str) -> int:
         """One round over the concurrency keys, from behind the one that was served last; how many tasks were claimed."""
-        began = time.monotonic()
+        began, news = time.monotonic(), self._key_news
         start = after = self._turns.get(queue, START)
         total = 0
         while (free := self._free(queue)) > 0:
@@ -208,7 +213,7 @@ class Claimer:
                 break
             after = START if turn.ended else turn.last
             start = START if turn.ended else start
-        if not total:
+        if not total and news == self._key_news:  # else a slot was freed behind this look
             ended = time.monotonic()
             self._keyed_due[queue] = ended + max(_KEYED_EVERY, _KEYED_COST * (ended - began))
         return total

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from outlast.domain.defaults import SLOT_IDLE, SLOT_IDLE_SWEEP
 from outlast.domain.errors import OutlastError
 from outlast.domain.retry import GiveUp
 from outlast.domain.work import LostLease, OpenWindow, Swept
@@ -16,11 +17,12 @@ from outlast.observe.events import BadRow, StoreTrouble
 from outlast.observe.events import Swept as SweptEvent
 from outlast.observe.hub import emit
 from outlast.store.drive import BadData
-from outlast.store.programs import sweep
+from outlast.store.programs import slots, sweep
 from outlast.store.protocol import Store
 from outlast.worker.committer import Windows
 
 BATCH = 200
+_IDLE_BATCH = 1_000
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class Sweeper:
         self._interval = interval
         self._moved = moved
         self.swept_at = time.monotonic()
+        self._idle_due = time.monotonic() + SLOT_IDLE_SWEEP * random.uniform(0.1, 1.0)
 
     async def loop(self) -> None:
         """Sweeps as long as it is not cancelled."""
@@ -84,7 +87,14 @@ class Sweeper:
             over = questions[-1]
             if len(questions) < BATCH:
                 break
+        if time.monotonic() >= self._idle_due:
+            await self._drop_idle_slots()
         return report
+
+    async def _drop_idle_slots(self) -> None:
+        while await self._store.run(slots.drop_idle(round(SLOT_IDLE * 1000), _IDLE_BATCH)) == _IDLE_BATCH:
+            pass
+        self._idle_due = time.monotonic() + SLOT_IDLE_SWEEP * random.uniform(0.9, 1.1)
 
     async def _lost(self, row: LostLease) -> Swept:
         if row.revoked:

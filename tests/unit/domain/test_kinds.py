@@ -24,6 +24,7 @@ from outlast.domain.kinds import (
     handler_key,
     parse_handler,
 )
+from outlast.domain.limits import Limit
 from outlast.domain.retry import RetryPolicy
 
 
@@ -119,6 +120,25 @@ def test_each_makes_one_task_an_item_in_order() -> None:
         ("Chapter 2", "2", False),
     ]
     assert found[3].parents == ((0, True), (1, True), (2, True))
+
+
+def test_a_place_in_a_plan_has_the_limit_of_its_task_or_its_own() -> None:
+    mail = task("mail", limit=Limit("mail", 2))
+
+    def build(plan: Plan[Any]) -> None:
+        plan.task(mail, label="theirs")
+        plan.task(mail, label="own", limit=Limit("slow mail", 1))
+        plan.task(task(), label="none")
+        plan.each(item_task(), [1], label=str, limit=Limit("chapters", 3))
+
+    assert [(s.slot_key, s.slot_limit) for s in specs(build)] == [("mail", 2), ("slow mail", 1), (None, None), ("chapters", 3)]
+
+
+@pytest.mark.parametrize("limit", [2, ("mail", 2), None, "mail"])
+def test_what_is_no_limit_is_refused(limit: Any) -> None:
+    with pytest.raises(Invalid, match="must be a Limit"):
+        task(limit=limit)
+    assert "must be a Limit" in refusal(lambda plan: plan.task(task(), label="x", limit=limit))
 
 
 def test_each_of_nothing_is_nothing() -> None:

@@ -53,6 +53,12 @@ def claim_keyed(queue: str, handlers: Sequence[str], limit: int, holder: str, le
     return Turn(tuple(claimed_of(row, holder) for row in taken), last, not full and len(walked) < KEYS, resume)
 
 
+@operation(Access.STATEMENT)
+def drop_idle(idle_ms: int, limit: int) -> Program[int]:
+    """Deletes slots that have been free for so long, at most `limit` of them; how many."""
+    return len((yield Statement("drop_idle_slots", {"ago_ms": -idle_ms, "limit": limit})))
+
+
 def free(slot_key: str | None, tenant: str, job_id: str, no: int, fence: int, *, pause_ms: int | None = None) -> Program[None]:
     """Frees the slot of a claim whose lease ends in this transaction, if it has one."""
     if slot_key is not None:

@@ -12,3 +12,12 @@ on conflict do nothing
 update {outlast.slot} set job_id = null, no = null, fence = null, freed_at = {now}, not_before = coalesce({in:pause_ms}, not_before)
 where tenant = :tenant and key = :key and job_id = {uuid:job_id} and no = :no and fence = :fence
 returning n
+
+-- name: drop_idle_slots
+-- Those that nobody has used for long, of keys that may never come again; the next claim of such a key makes them anew.
+delete from {outlast.slot} where (tenant, key, n) in (
+  select tenant, key, n from {outlast.slot}
+  where job_id is null and freed_at <= {in:ago_ms} and (not_before is null or not_before <= {now})
+  order by tenant, key, n limit :limit {skip_locked})
+  and job_id is null
+returning n

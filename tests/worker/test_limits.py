@@ -136,9 +136,9 @@ async def test_a_slot_that_is_freed_here_wakes_who_waits_for_it(url: str, start:
     post = Post(url)
     for name in ("POLL_MIN", "POLL_MAX", "_KEYED_EVERY"):
         monkeypatch.setattr(claimer, name, 3_600.0)
-    await start(post.jobs, Options(queues={"default": 4}, lease=30))
     job = await post.submit(Parcel("k", 1, count=5))
     failing = await post.submit(Parcel("j", 1, count=3, fails="never"))
+    await start(post.jobs, Options(queues={"default": 4}, lease=30))
     await post.jobs.wait(job, principal=WHO, timeout=15)
     await auntil(lambda: post.order.count("acme j") == 3, "the others of a failing one")
     assert post.most["acme k"] == 1

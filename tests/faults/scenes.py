@@ -11,7 +11,7 @@ from contract.plans import a
 from outlast.domain.effects import Judged, Met
 from outlast.domain.model import TargetRef
 from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
-from outlast.store.programs import claims, completion, control, sweep
+from outlast.store.programs import claims, completion, control, queues, sweep
 from outlast.store.programs.steps import store_step
 
 
@@ -180,6 +180,8 @@ def _for_target(h: Harness) -> Claimed:
     return h.take()
 
 
+DEED = {"audit_id": "00000000-0000-7000-8000-000000000001", "tenant": "acme", "actor": "olga", "reason": "The printer is down."}
+
 SCENES: dict[str, Scene] = {
     "park": Scene(_for_target, lambda h, claimed: h.park(claimed), accepted),
     "takeover": Scene(
@@ -247,6 +249,12 @@ SCENES: dict[str, Scene] = {
     "act skip": Scene(lambda h: _asked(h, optional=True), _act("skip"), lambda r: r in (Control.DONE, Control.REPEATED)),
     "act dismiss": Scene(_asked, _act("dismiss"), lambda r: r in (Control.DONE, Control.REPEATED)),
     "replay": Scene(_asked_twice, lambda h, job: h.replay(job), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "pause": Scene(lambda h: h.admit(), lambda h, _: h.run(queues.pause("default", **DEED)), is_(Control.DONE)),
+    "resume": Scene(
+        lambda h: h.run(queues.pause("default", **{**DEED, "audit_id": "00000000-0000-7000-8000-000000000002"})),
+        lambda h, _: h.run(queues.resume("default", **DEED)),
+        is_(Control.DONE),
+    ),
     "stop": Scene(_cancelled, lambda h, claimed: h.run(control.stop(claimed.ref)), accepted),
     # The sweep's verdict on a repeat is that somebody, itself, moved the row before.
     "sweep retries": Scene(_lost, lambda h, row: h.run(sweep.retry_lost(row, 500)), lambda r: r in (Swept.RETRIED, Swept.PASSED)),

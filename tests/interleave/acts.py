@@ -30,7 +30,7 @@ from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
-from outlast.store.programs import admission, claims, completion, control, effects, replay, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, queues, replay, steps, sweep
 
 START_MS = round(START.timestamp() * 1000)
 
@@ -162,6 +162,21 @@ def replayed(n: int = 1) -> Act:
         )
 
     return Act(f"replay {n}", start, client=True)
+
+
+def pause(n: int = 1) -> Act:
+    """An operator pauses the queue; `n` tells two of them apart."""
+    return _of_queue("pause", n)
+
+
+def resume(n: int = 2) -> Act:
+    return _of_queue("resume", n)
+
+
+def _of_queue(name: Literal["pause", "resume"], n: int) -> Act:
+    change = queues.pause if name == "pause" else queues.resume
+    deed = {"audit_id": f"019a0000-0000-7000-8000-0000000000b{n}", "tenant": TENANT, "actor": f"op{n}", "reason": "The printer is down."}
+    return Act(f"{name} {n}", lambda: change(QUEUE, **deed), client=True)
 
 
 def admit(id: str = JOB, *, key: str | None = "k1", fingerprint: str = "f1", due: bool = False, name: str = "") -> Act:

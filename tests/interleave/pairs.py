@@ -261,3 +261,21 @@ REPLAY = (
     *_between("cancelled", (acts.replayed(),), (acts.stop(0), acts.cancel())),
     *_between("active_asks", (acts.replayed(),), _SUBMITS),
 )
+
+# A queue is paused and resumed while its tasks are claimed and come and go: 0 to 2 are ready, 3 waits for its time.
+_OF_QUEUE = (acts.pause(), acts.resume())
+_BESIDE_IT = (acts.claim(2, "u", 0, 1, 2), acts.wake(3), acts.cancel(), acts.admit(OTHER, key="k2"))
+QUEUES = (
+    *_between("queue", _OF_QUEUE, _BESIDE_IT),
+    *_between("paused", _OF_QUEUE, _BESIDE_IT),
+    *(
+        Pair(scene, one, other)
+        for scene in ("queue", "paused")
+        for one, other in (
+            (acts.pause(1), acts.pause(3)),
+            (acts.resume(2), acts.resume(4)),
+            (acts.pause(1), acts.resume(2)),
+            (acts.pause(1), acts.pause(1)),
+        )
+    ),
+)

@@ -23,7 +23,7 @@ from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
 from outlast.store.program import Operation, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control, effects, targets
+from outlast.store.programs import admission, claims, completion, control, effects, queues, targets
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -199,6 +199,12 @@ def _queue(b: Builder) -> None:
     b.retry(3, 50_000)
 
 
+def _paused(b: Builder) -> None:
+    """The same, paused."""
+    _queue(b)
+    b.run(queues.pause(QUEUE, audit_id=OTHER, tenant=TENANT, actor="op", reason="The printer is down."))
+
+
 def _active(b: Builder) -> None:
     """A job with a unique key, of which one task is held, one ready, one asks (optional) and one waits."""
     b.run(admission.admit_unique(job(task(0), task(4), task(5, optional=True), task(7, after=(0,)), unique="u")))
@@ -276,6 +282,7 @@ SCENES = {
     "cancelled": _cancelled,
     "cancelled_once": _cancelled_once,
     "queue": _queue,
+    "paused": _paused,
     "active": _active,
     "active_last": _active_last,
     "active_asks": _active_asks,

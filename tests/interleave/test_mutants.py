@@ -98,6 +98,16 @@ MUTANTS = (
         (Pair("grand", acts.act(5, "retry"), acts.close_window(5)),),
     ),
     Mutant(
+        "a claim that looks for no pause",
+        replaced("claim", "q.paused_at is not null", "false"),
+        (Pair("queue", acts.claim(2, "u", 0, 1, 2), acts.pause()),),
+    ),
+    Mutant(
+        "a pause that takes the place of the one that stands",
+        replaced("pause_queue", "q.paused_at is null", "true"),
+        (Pair("queue", acts.pause(1), acts.pause(3)),),
+    ),
+    Mutant(
         "a claim that updates what it read, without a lock",
         all_of(
             replaced("claim", "select e.ctid as place from", "select e.tenant, e.job_id, e.no from"),

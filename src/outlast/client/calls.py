@@ -7,7 +7,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -29,6 +29,8 @@ from outlast.domain.model import (
     JobView,
     Page,
     Principal,
+    QueueChange,
+    QueueView,
     Recovery,
     State,
     TargetRef,
@@ -56,7 +58,7 @@ from outlast.domain.work import (
 )
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
-from outlast.store.programs import admission, control, replay, rerun, status, targets
+from outlast.store.programs import admission, control, queues, replay, rerun, status, targets
 
 T = TypeVar("T")
 Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
@@ -572,6 +574,42 @@ def replay_job(app: Application, job_id: str, principal: Principal, reason: str)
     if did is Control.SUPERSEDED:
         raise Conflict("The job was cancelled, and stays so. Run it again as a new job.", job=view, code="attention_superseded")
     return view
+
+
+def pause_queue(name: str, principal: Principal, reason: str) -> Call[QueueChange]:
+    """Nothing of the queue is claimed any more; by an operator, with a reason on record. A repeat succeeds and changes nothing."""
+    return (yield from _changed(queues.pause, name, principal, reason))
+
+
+def resume_queue(name: str, principal: Principal, reason: str) -> Call[QueueChange]:
+    """The queue's tasks may be claimed again; by an operator, with a reason on record. A repeat succeeds and changes nothing."""
+    return (yield from _changed(queues.resume, name, principal, reason))
+
+
+def _changed(change: Callable[..., Operation[Control]], name: str, principal: Principal, reason: str) -> Call[QueueChange]:
+    _check_operator(principal)
+    check_name(name, what="queue name")
+    check_text(reason, what="reason", limit=MAX_REASON)
+    did: Control = yield change(
+        name,
+        audit_id=uuid7(time.time_ns() // 1_000_000, os.urandom(10)),
+        tenant=principal.tenant,
+        actor=principal.subject,
+        reason=reason,
+    )
+    return QueueChange(views.queue(name, *(yield queues.stand())), did is Control.DONE)
+
+
+def list_queues(principal: Principal) -> Call[tuple[QueueView, ...]]:
+    """Every queue in which something stands or that is paused, for operators."""
+    _check_operator(principal)
+    return views.queues(*(yield queues.stand()))
+
+
+def _check_operator(principal: Principal) -> None:
+    """Queues are no tenant's: an operator's word about one goes for the tasks of all tenants."""
+    if scope_of(principal, "queues").owner is not None:
+        raise Forbidden("Only operators see queues, pause and resume them.")
 
 
 def rerun_job(app: Application, job_id: str, principal: Principal, key: str | None) -> Call[Handle]:

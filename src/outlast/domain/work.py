@@ -350,6 +350,16 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A queue that is paused: since when, by whom, and why."""
+
+    queue: str
+    at_ms: int
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RerunSource:
     """A finished job, as a rerun copies it."""
 

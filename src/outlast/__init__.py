@@ -19,6 +19,7 @@ from outlast.domain.errors import (
     NotRegistered,
     OutcomeUnknown,
     OutlastError,
+    QuotaExceeded,
     StillAdmitting,
     StoreUnavailable,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "Progress",
     "QueueChange",
     "QueueView",
+    "QuotaExceeded",
     "Recovery",
     "Refused",
     "Retry",

@@ -24,6 +24,8 @@ def test_a_pause_is_shown_until_the_resume(either: Shell) -> None:
     assert (header.split()[-1], line.split()[-1]) == ("PAUSED", "paused")
     assert pause.startswith("paused: default since 2")
     assert pause.endswith(" ago) by olga: The printer is down.")
+    found = {check["name"]: check for check in json.loads(either.run("doctor", "--json").stdout)["checks"]}["paused queue default"]
+    assert (found["level"], found["advice"].split(". ")[0]) == ("note", "The printer is down")
     (shown,) = json.loads(either.run("queues", "--json").stdout)["paused"]
     assert shown.pop("paused_at").endswith("Z")
     assert shown == {"queue": "default", "paused_by": "olga", "reason": "The printer is down."}
@@ -89,3 +91,14 @@ def test_workers_leave_a_paused_queue_alone_also_after_a_restart(either: Shell) 
     assert [tasks(either, job)["Mail"] for job in waiting] == ["completed"] * len(waiting)
     worker.signal()
     assert worker.ended() == 0
+
+
+def test_a_quota_that_is_used_up_is_said_in_words_with_code_4(either: Shell) -> None:
+    submit = ("jobs", "submit", "shop:jobs", "rare", "--input", "-", "--as", "acme:ann")
+    first = either.submit(kind="rare")
+    said = either.run(*submit, stdin="{}", code=4)
+    assert "error: One owner may have 1 unfinished job of the kind 'rare' at a time. Nothing was written; try again when" in said.stderr
+    assert said.stderr.endswith("(quota_exceeded)\n")
+    either.run("jobs", "cancel", first)
+    either.run("jobs", "rerun", first, "--target", "shop:jobs")
+    assert "(quota_exceeded)" in either.run("jobs", "rerun", first, "--target", "shop:jobs", code=4).stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from contract.harness import ANN, RETENTION_MS, TIMEOUT_MS, WINDOW_MS, Harness
@@ -115,6 +115,23 @@ def _many(h: Harness) -> Any:
     return [h.admission(key="b"), replacing, h.admission(unique="t", key="a"), h.admission(unique="free", policy="reject"), h.admission()]
 
 
+def _at_quota(h: Harness) -> Any:
+    """A request under a quota of two, while one job is open and another that has ended is counted still."""
+    h.submit_unique(h.admission(quota=2))
+    h.cancel(h.rows("quota_job")[0]["job_id"])
+    h.submit_unique(h.admission(quota=2))
+    return h.admission(a("one"), a("two", after="one"), quota=2, key="k")
+
+
+def _under_new_quota(h: Harness) -> Any:
+    h.admit(key="old")
+    return [h.admission(quota=3, key="b"), h.admission(quota=3, key="a"), h.admission(quota=1, kind="other")]
+
+
+def _final_under_quota(h: Harness) -> Any:
+    return replace(_final(h), quota=1)
+
+
 def _act(action: str, answer: str | None = None) -> Callable[[Harness, tuple[str, str]], Control]:
     return lambda h, given: h.act(given[0], action, attention=given[1], answer=answer)
 
@@ -202,6 +219,13 @@ SCENES: dict[str, Scene] = {
     ),
     "admit all unique": Scene(
         _many, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False, False, True, False, False]
+    ),
+    "admit within a quota": Scene(_at_quota, lambda h, job: h.submit_unique(job), lambda r: isinstance(r, Admitted) and not r.replayed),
+    "admit all within a new quota": Scene(
+        _under_new_quota, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False] * 3
+    ),
+    "rerun within a quota": Scene(
+        _final_under_quota, lambda h, job: h.rerun(ANN, job), lambda r: isinstance(r, Admitted) and not r.replayed
     ),
     "rerun": Scene(_final, lambda h, job: h.rerun(ANN, job), lambda r: isinstance(r, Admitted) and not r.replayed),
     # A repeat finds nothing to wake; what the first one woke is found by polling.

@@ -201,7 +201,7 @@ def submit(policy: UniquePolicy, *, id: str = OTHER, key: str | None = None, uni
     wanted = job(task(0), task(1, after=(0,)), id=id, key=key, unique=unique, policy=policy)
     return Act(
         f"submit {unique} {policy}{f' {key}' if key else ''}",
-        lambda: admission.admit_unique(wanted),
+        lambda: admission.admit_alone(wanted),
         ends_job=Admitted(id, replayed=False, replaced=replaces) if policy == "replace" else None,
         client=True,
     )
@@ -213,6 +213,18 @@ def submit_many(*wanted: tuple[str, UniquePolicy], ids: Sequence[str], keys: Seq
     jobs = [job(task(0), id=one, key=key, unique=unique, policy=policy) for (unique, policy), one, key in named]
     name = " ".join(f"{unique} {policy}" for unique, policy in wanted)
     return Act(f"submit many {name}", lambda: admission.admit_all(jobs), client=True)
+
+
+def put(id: str = OTHER, *, key: str | None = "a", quota: int = 1, unique: str | None = None, policy: UniquePolicy = "existing") -> Act:
+    """A request under a quota."""
+    wanted = job(task(0), id=id, key=key, quota=quota, unique=unique, policy=policy)
+    return Act(f"put {key} within {quota}{f' {unique} {policy}' if unique else ''}", lambda: admission.admit_alone(wanted), client=True)
+
+
+def put_many(*ids: str, quota: int, keys: Sequence[str | None]) -> Act:
+    """Several under a quota in one submission."""
+    wanted = [job(task(0), id=one, key=key, quota=quota) for one, key in zip(ids, keys, strict=True)]
+    return Act(f"put many {' '.join(map(str, keys))} within {quota}", lambda: admission.admit_all(wanted), client=True)
 
 
 # -- what a sweep does ----------------------------------------------------------------------------------------

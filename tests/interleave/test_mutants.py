@@ -98,6 +98,11 @@ MUTANTS = (
         (Pair("grand", acts.act(5, "retry"), acts.close_window(5)),),
     ),
     Mutant(
+        "a quota that is not locked",
+        replaced("hold_quota", "do update set counted = q.counted\nreturning cast(counted as integer)", "do nothing\nreturning 1"),
+        (Pair("counted", acts.put(quota=2), acts.put(acts.JOB[:-1] + "3", key="b", quota=2)),),
+    ),
+    Mutant(
         "a claim that looks for no pause",
         replaced("claim", "q.paused_at is not null", "false"),
         (Pair("queue", acts.claim(2, "u", 0, 1, 2), acts.pause()),),

@@ -63,8 +63,8 @@ class SyncClient:
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
-        Raises, nothing written: Invalid, KeyReused, UniqueActive, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the
-        same key).
+        Raises, nothing written: Invalid, KeyReused, UniqueActive, QuotaExceeded, NotRegistered, StoreUnavailable; OutcomeUnknown
+        (repeat with the same key).
         A naive `not_before` is Invalid.
         """
         prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)

@@ -276,13 +276,14 @@ def _admission(
         traceparent=traceparent.get(),
         unique=None if unique is None else ActiveKey(kind.active_scope(owner), unique.key, unique.policy, app.retention_ms),
         target=target,
+        quota=kind.quota,
     )
 
 
 def submit(app: Application, prepared: Admission) -> Call[Handle]:
     """Admits one job, or finds the one that its key made before."""
-    if prepared.unique is not None:
-        return (yield from admitted(app, prepared, (yield admission.admit_unique(prepared))))
+    if prepared.alone:
+        return (yield from admitted(app, prepared, (yield admission.admit_alone(prepared))))
     (result,) = yield admission.admit([prepared])
     return (yield from admitted(app, prepared, result))
 
@@ -641,7 +642,7 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
         effect_root=None if source.state == "completed" else source.effect_root,
         target=None if source.target_ref is None else TargetRef(source.target_ref, source.target_version or ""),
     )
-    result: Admitted | KeyTaken | None = yield rerun.admit_rerun(scope, prepared)
+    result: Admitted | KeyTaken | ActiveTaken | None = yield rerun.admit_rerun(scope, prepared)
     if result is None:
         raise NotFound("There is no such job.")
     return (yield from admitted(app, prepared, result))
@@ -665,10 +666,12 @@ def wait(app: Application, job_id: str, principal: Principal, timeout: float, un
 
 
 def still_admitting(error: Locked, prepared: Iterable[Admission]) -> OutlastError:
-    """What an admission that met a lock for too long is refused with: with a key, it is that key's."""
+    """What an admission that met a lock for too long is refused with: with a key it is that key's, or under a quota perhaps that one's."""
+    prepared = tuple(prepared)
     if all(job.key is None for job in prepared):
         return error
-    return StillAdmitting("A request with this key is still being admitted by another transaction. Repeat it.")
+    where = "of this owner" if any(job.quota is not None for job in prepared) else "with this key"
+    return StillAdmitting(f"A request {where} is still being admitted by another transaction. Repeat it.")
 
 
 def queues_of(prepared: Iterable[Admission]) -> tuple[str, ...]:

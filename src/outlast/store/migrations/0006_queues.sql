@@ -17,5 +17,7 @@ create table {outlast.quota_job} (
   owner {text} not null,
   kind {text} not null,
   job_id {uuid} not null,
-  primary key (tenant, owner, kind, job_id)
+  primary key (tenant, job_id)
 ) {keyed:100};
+
+create index {index.quota_job_place} on {outlast.quota_job} (tenant, owner, kind, job_id);

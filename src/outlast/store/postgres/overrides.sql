@@ -192,3 +192,12 @@ u as (
     active_key = case when j.open > c.n then j.active_key end
   from c where j.tenant = c.tenant and j.id = c.job_id)
 select e.tenant, e.job_id::text, e.no, (select count(*) from de) from e
+
+-- name: free_quota
+-- A purge has its rows in another order, so none that it holds is waited for.
+with ended as materialized (
+  select q.ctid as place from {outlast.quota_job} q
+  where q.tenant = :tenant and q.owner = :owner and q.kind = :kind and not exists (select 1 from {outlast.job} j
+    where j.tenant = q.tenant and j.id = q.job_id and j.state in ('open', 'needs_attention') limit 1 offset 0)
+  for no key update of q skip locked)
+delete from {outlast.quota_job} q using ended e where q.ctid = e.place

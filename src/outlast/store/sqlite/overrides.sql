@@ -1,4 +1,4 @@
--- The parts that only SQLite's sub-programs use.
+-- The parts that only SQLite's sub-programs use, and what it reads by another index unless it is told.
 
 -- name: claim_candidates
 select tenant, job_id, no from {outlast.queue_entry}
@@ -28,3 +28,10 @@ returning tenant, job_id, no, fence
 
 -- name: has_children
 select 1 from {outlast.edge} where tenant = :tenant and job_id = :job_id and parent = :no limit 1
+
+-- name: take_open_jobs
+-- Left to itself it reads all jobs of the tenant by their key.
+insert into {outlast.quota_job} (tenant, owner, kind, job_id)
+select tenant, owner, kind, id from {outlast.job} indexed by {index.job_owner}
+where tenant = :tenant and owner = :owner and kind = :kind and state in ('open', 'needs_attention')
+on conflict do nothing

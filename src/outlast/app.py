@@ -157,6 +157,7 @@ class Outlast(Client):
         keep_claims: Sequence[str] = (),
         roles: Sequence[str] = (),
         unique_scope: Literal["owner", "tenant"] = "owner",
+        quota: int | None = None,
     ) -> Callable[[Callable[[Plan[In], In], None]], Kind[In]]:
         """Registers a kind of job; the function fills its plan and is pure: it runs at admission.
 
@@ -164,6 +165,7 @@ class Outlast(Client):
         roles: who may submit needs one of them, where any are named; others get Forbidden.
         still_permitted(owner, job): asked before each attempt, with the job as it stands; False ends the task as `not_permitted`.
         unique_scope: whether a unique key is the owner's own, or one for all owners of the tenant.
+        quota: how many open jobs of the kind an owner may have; one more is refused with QuotaExceeded. None: any number.
         """
         if still_permitted is not None and not callable(still_permitted):
             raise Invalid("still_permitted= takes a function of the owner and the job that returns True or False.")
@@ -186,6 +188,7 @@ class Outlast(Client):
                 roles=roles,
                 target=target,
                 unique_scope=unique_scope,
+                quota=quota,
                 permission=None
                 if still_permitted is None
                 else Permission(still_permitted, lambda row: views.job(base_url, self.registry, row)),

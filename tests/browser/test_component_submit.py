@@ -157,6 +157,17 @@ def test_a_refusal_is_forgotten(server: Host, person: People) -> None:
     assert server.jobs_of(ann.name) == []
 
 
+def test_a_quota_that_is_used_up_is_said_and_not_waited_for(server: Host, person: People) -> None:
+    ann = person()
+    page = ann.open(server.page(""))
+    body = json.dumps({"code": "quota_exceeded", "retryable": True}).encode()
+    with server.fault("POST", "/v1/jobs", "answer", status=429, body=body, headers={"Retry-After": "1"}):
+        refused = submit(page)
+    assert refused == {"refused": "SubmitRefused", "status": 429, "code": "quota_exceeded", "kept": False}
+    assert stored(page) == []
+    assert submit(page)["job"]["id"] == server.jobs_of(ann.name)[0]["id"]
+
+
 def test_a_missing_sign_in_refuses_for_now_only(server: Host, person: People) -> None:
     ann = person()
     page = ann.open(server.page(""))

@@ -64,6 +64,12 @@ async def mail(ctx: Context, order: Order) -> None:
     """Nothing much."""
 
 
+@jobs.kind("rare", quota=1)
+def rare(plan: Plan[Order], order: Order) -> None:
+    """One at a time for an owner."""
+    plan.task(pack, label="Pack")
+
+
 @jobs.kind("order", label="An order", cancel_note="What was sent cannot be called back.")
 def order(plan: Plan[Order], order: Order) -> None:
     """Pack, then mail."""

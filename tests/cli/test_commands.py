@@ -21,11 +21,11 @@ DOCS = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
 def walk(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:
-    """All commands with their names."""
+    """All commands with their names; a group too, where it does something by itself."""
     if not isinstance(command, click.Group):
         return [(path, command)]
     context = click.Context(command)
-    found: list[tuple[tuple[str, ...], click.Command]] = []
+    found: list[tuple[tuple[str, ...], click.Command]] = [(path, command)] if command.invoke_without_command else []
     for name in command.list_commands(context):
         child = command.get_command(context, name)
         assert child is not None

@@ -158,6 +158,7 @@ class Harness:
         policy: UniquePolicy = "existing",
         scope: str | None = None,
         target: TargetRef | None = None,
+        quota: int | None = None,
     ) -> Admission:
         """A job to admit; without tasks it has one, labelled `one`. `unique`: its unique key, in its owner's scope unless told."""
         self._jobs += 1
@@ -181,6 +182,7 @@ class Harness:
             traceparent=None,
             unique=None if unique is None else ActiveKey(scope or f"{kind}/{owner}", unique, policy, RETENTION_MS),
             target=target,
+            quota=quota,
         )
 
     def submit(self, *jobs: Admission) -> list[Admitted | KeyTaken]:
@@ -188,8 +190,8 @@ class Harness:
         return self.run(admission.admit(jobs))
 
     def submit_unique(self, job: Admission) -> Admitted | KeyTaken | ActiveTaken:
-        """One with a unique key."""
-        return self.run(admission.admit_unique(job))
+        """One with a unique key, or under a quota."""
+        return self.run(admission.admit_alone(job))
 
     def submit_all(self, *jobs: Admission) -> list[Admitted]:
         """All or none."""

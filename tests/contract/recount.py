@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from contract.backends import Backend, Row
 from outlast.domain.states import FINAL_JOBS, Counters, count, outcome_of, stored_job_state
@@ -24,10 +25,23 @@ def differences(backend: Backend) -> list[str]:
             if key not in jobs:
                 found.append(f"{name} of a job that is not there: {row}")
     found += _slots(backend.query("select * from {outlast.slot}"), tables["queue_entry"])
+    found += _quotas(backend, jobs)
     for key, job in jobs.items():
         of_job = {name: by_job[name][key] for name in _OF_A_JOB}
         label = f"job {job['id'][-4:]}"
         found += [f"{label}: {text}" for text in (*_job(job, of_job), *_tasks(job, of_job), *_graph(of_job), *_usable(job, of_job["task"]))]
+    return found
+
+
+def _quotas(backend: Backend, jobs: Mapping[Key, Row]) -> list[str]:
+    held = {(q["tenant"], q["owner"], q["kind"]): q["counted"] for q in backend.query("select * from {outlast.quota}")}
+    found = [f"a quota whose open jobs were not counted: {place}" for place, counted in held.items() if not counted]
+    for row in backend.query("select * from {outlast.quota_job}"):
+        job = jobs.get((row["tenant"], row["job_id"]))
+        if job is not None and (job["owner"], job["kind"]) != (row["owner"], row["kind"]):
+            found.append(f"a job counted for another owner or kind: {row}")
+        if (row["tenant"], row["owner"], row["kind"]) not in held:
+            found.append(f"a job counted for no quota: {row}")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from contract.harness import ANN, RETENTION_MS, TIMEOUT_MS, WINDOW_MS, Harness
@@ -12,7 +12,7 @@ from outlast.domain.effects import Judged, Met
 from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef
 from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
-from outlast.store.programs import claims, completion, control, slots, sweep
+from outlast.store.programs import claims, completion, control, queues, slots, sweep
 from outlast.store.programs.steps import store_step
 
 
@@ -114,6 +114,23 @@ def _many(h: Harness) -> Any:
     h.submit_unique(h.admission(unique="t"))
     replacing = _active(h, "replace")
     return [h.admission(key="b"), replacing, h.admission(unique="t", key="a"), h.admission(unique="free", policy="reject"), h.admission()]
+
+
+def _at_quota(h: Harness) -> Any:
+    """A request under a quota of two, while one job is open and another that has ended is counted still."""
+    h.submit_unique(h.admission(quota=2))
+    h.cancel(h.rows("quota_job")[0]["job_id"])
+    h.submit_unique(h.admission(quota=2))
+    return h.admission(a("one"), a("two", after="one"), quota=2, key="k")
+
+
+def _under_new_quota(h: Harness) -> Any:
+    h.admit(key="old")
+    return [h.admission(quota=3, key="b"), h.admission(quota=3, key="a"), h.admission(quota=1, kind="other")]
+
+
+def _final_under_quota(h: Harness) -> Any:
+    return replace(_final(h), quota=1)
 
 
 def _act(action: str, answer: str | None = None) -> Callable[[Harness, tuple[str, str]], Control]:
@@ -223,6 +240,8 @@ def _for_target(h: Harness) -> Claimed:
     return h.take()
 
 
+DEED = {"audit_id": "00000000-0000-7000-8000-000000000001", "tenant": "acme", "actor": "olga", "reason": "The printer is down."}
+
 SCENES: dict[str, Scene] = {
     "park": Scene(_for_target, lambda h, claimed: h.park(claimed), accepted),
     "takeover": Scene(
@@ -243,6 +262,13 @@ SCENES: dict[str, Scene] = {
     ),
     "admit all unique": Scene(
         _many, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False, False, True, False, False]
+    ),
+    "admit within a quota": Scene(_at_quota, lambda h, job: h.submit_unique(job), lambda r: isinstance(r, Admitted) and not r.replayed),
+    "admit all within a new quota": Scene(
+        _under_new_quota, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False] * 3
+    ),
+    "rerun within a quota": Scene(
+        _final_under_quota, lambda h, job: h.rerun(ANN, job), lambda r: isinstance(r, Admitted) and not r.replayed
     ),
     "rerun": Scene(_final, lambda h, job: h.rerun(ANN, job), lambda r: isinstance(r, Admitted) and not r.replayed),
     # A repeat finds nothing to wake; what the first one woke is found by polling.
@@ -310,6 +336,12 @@ SCENES: dict[str, Scene] = {
     "act skip": Scene(lambda h: _asked(h, optional=True), _act("skip"), lambda r: r in (Control.DONE, Control.REPEATED)),
     "act dismiss": Scene(_asked, _act("dismiss"), lambda r: r in (Control.DONE, Control.REPEATED)),
     "replay": Scene(_asked_twice, lambda h, job: h.replay(job), lambda r: r in (Control.DONE, Control.REPEATED)),
+    "pause": Scene(lambda h: h.admit(), lambda h, _: h.run(queues.pause("default", **DEED)), is_(Control.DONE)),
+    "resume": Scene(
+        lambda h: h.run(queues.pause("default", **{**DEED, "audit_id": "00000000-0000-7000-8000-000000000002"})),
+        lambda h, _: h.run(queues.resume("default", **DEED)),
+        is_(Control.DONE),
+    ),
     "stop": Scene(_cancelled, lambda h, claimed: h.run(control.stop(claimed.ref)), accepted),
     # The sweep's verdict on a repeat is that somebody, itself, moved the row before.
     "sweep retries": Scene(_lost, lambda h, row: h.run(sweep.retry_lost(row, 500)), lambda r: r in (Swept.RETRIED, Swept.PASSED)),

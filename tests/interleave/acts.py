@@ -30,7 +30,7 @@ from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
-from outlast.store.programs import admission, claims, completion, control, effects, replay, slots, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, effects, queues, replay, slots, steps, sweep
 
 START_MS = round(START.timestamp() * 1000)
 
@@ -65,10 +65,10 @@ def claim_keyed(limit: int, holder: str, *passes: int | str) -> Act:
     )
 
 
-def pause(no: int) -> Act:
+def rest(no: int) -> Act:
     """A failure that lets the task's key rest."""
     failed = replace(_failed(no), pause_ms=20_000)
-    return Act(f"pause {no}", lambda: completion.retry(failed, 3_000))
+    return Act(f"rest {no}", lambda: completion.retry(failed, 3_000))
 
 
 def renew(*nos: int) -> Act:
@@ -180,6 +180,21 @@ def replayed(n: int = 1) -> Act:
     return Act(f"replay {n}", start, client=True)
 
 
+def pause(n: int = 1) -> Act:
+    """An operator pauses the queue; `n` tells two of them apart."""
+    return _of_queue("pause", n)
+
+
+def resume(n: int = 2) -> Act:
+    return _of_queue("resume", n)
+
+
+def _of_queue(name: Literal["pause", "resume"], n: int) -> Act:
+    change = queues.pause if name == "pause" else queues.resume
+    deed = {"audit_id": f"019a0000-0000-7000-8000-0000000000b{n}", "tenant": TENANT, "actor": f"op{n}", "reason": "The printer is down."}
+    return Act(f"{name} {n}", lambda: change(QUEUE, **deed), client=True)
+
+
 def admit(id: str = JOB, *, key: str | None = "k1", fingerprint: str = "f1", due: bool = False, name: str = "") -> Act:
     wanted = job(task(0), task(1, after=(0,)), id=id, key=key, fingerprint=fingerprint, not_before_ms=START_MS + 50_000 if due else None)
     return Act(f"admit {name or key}", lambda: admission.admit([wanted]), client=True)
@@ -202,7 +217,7 @@ def submit(policy: UniquePolicy, *, id: str = OTHER, key: str | None = None, uni
     wanted = job(task(0), task(1, after=(0,)), id=id, key=key, unique=unique, policy=policy)
     return Act(
         f"submit {unique} {policy}{f' {key}' if key else ''}",
-        lambda: admission.admit_unique(wanted),
+        lambda: admission.admit_alone(wanted),
         ends_job=Admitted(id, replayed=False, replaced=replaces) if policy == "replace" else None,
         client=True,
     )
@@ -214,6 +229,18 @@ def submit_many(*wanted: tuple[str, UniquePolicy], ids: Sequence[str], keys: Seq
     jobs = [job(task(0), id=one, key=key, unique=unique, policy=policy) for (unique, policy), one, key in named]
     name = " ".join(f"{unique} {policy}" for unique, policy in wanted)
     return Act(f"submit many {name}", lambda: admission.admit_all(jobs), client=True)
+
+
+def put(id: str = OTHER, *, key: str | None = "a", quota: int = 1, unique: str | None = None, policy: UniquePolicy = "existing") -> Act:
+    """A request under a quota."""
+    wanted = job(task(0), id=id, key=key, quota=quota, unique=unique, policy=policy)
+    return Act(f"put {key} within {quota}{f' {unique} {policy}' if unique else ''}", lambda: admission.admit_alone(wanted), client=True)
+
+
+def put_many(*ids: str, quota: int, keys: Sequence[str | None]) -> Act:
+    """Several under a quota in one submission."""
+    wanted = [job(task(0), id=one, key=key, quota=quota) for one, key in zip(ids, keys, strict=True)]
+    return Act(f"put many {' '.join(map(str, keys))} within {quota}", lambda: admission.admit_all(wanted), client=True)
 
 
 # -- what a sweep does ----------------------------------------------------------------------------------------

@@ -267,8 +267,8 @@ _CLAIM_KEYED = acts.claim_keyed(10, "u", 1, 2, 4, "slot k 1")
 _AROUND_SLOTS = (
     acts.finish(0),
     acts.finish(0, 3),
-    acts.pause(3),
-    acts.pause(0),
+    acts.rest(3),
+    acts.rest(0),
     acts.give_up(3),
     acts.snooze(0),
     acts.hand_back(0),
@@ -279,7 +279,35 @@ _AROUND_SLOTS = (
 LIMITS = (
     *_among("keyed", (_CLAIM_KEYED, acts.claim_keyed(1, "v", 1, 2, "slot k 1"))),
     *_between("keyed", (_CLAIM_KEYED,), _AROUND_SLOTS),
-    *_between("keyed", (acts.finish(0), acts.retry_lost(0)), (acts.finish(0, 3), acts.hand_back(0), acts.pause(0))),
+    *_between("keyed", (acts.finish(0), acts.retry_lost(0)), (acts.finish(0, 3), acts.hand_back(0), acts.rest(0))),
     *_between("keyed_cancelled", (acts.claim_keyed(10, "u", "slot k 1"),), (acts.stop(0), acts.stop_lost(3))),
     *_among("keyed_new", (acts.claim_keyed(10, "u", 0, 1, "slot k 1", "slot k 2"),)),
+)
+
+# A queue is paused and resumed while its tasks are claimed: 0 to 2 are ready, 3 waits for its time.
+_CLAIM = acts.claim(2, "u", 0, 1, 2)
+QUEUES = (
+    *_between("queue", (acts.pause(), acts.resume()), (_CLAIM,)),
+    *_between("paused", (acts.pause(), acts.resume()), (_CLAIM,)),
+    Pair("queue", acts.pause(1), acts.pause(3)),
+    Pair("queue", acts.pause(1), acts.pause(1)),
+    *(Pair(scene, acts.pause(), acts.resume()) for scene in ("queue", "paused")),
+    Pair("paused", acts.resume(2), acts.resume(4)),
+)
+
+# Quotas. In counted one job is open, its task held; in counted_twice one that has ended is counted too; in uncounted the open one is not.
+# A finish stands for all that ends a job: what the admission reads of it is the job's state alone.
+_AT_QUOTA = (acts.put(quota=1), acts.put(THIRD, key="b", quota=1))
+_ONE_LEFT = (acts.put(quota=2), acts.put(THIRD, key="b", quota=2))
+QUOTAS = (
+    Pair("empty", *_AT_QUOTA),
+    Pair("empty", acts.put(), acts.put(THIRD)),
+    Pair("empty", acts.put(key=None), acts.put(key=None)),
+    *(Pair(scene, *_ONE_LEFT) for scene in ("counted", "counted_twice", "uncounted")),
+    Pair("counted", *_AT_QUOTA),
+    *(Pair(scene, acts.put(quota=1), acts.finish(0)) for scene in ("counted", "counted_twice", "uncounted")),
+    Pair("counted", acts.put(quota=2), acts.finish(0)),
+    Pair("counted", acts.put(unique="u", policy="replace"), acts.put(THIRD, key="b")),
+    Pair("counted", acts.put(unique="u", policy="replace"), acts.finish(0)),
+    Pair("counted", acts.put_many(OTHER, THIRD, quota=3, keys=("a", "b")), acts.put(FOURTH, key="d", quota=3)),
 )

@@ -24,7 +24,7 @@ from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
 from outlast.store.program import Operation, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control, effects, slots, targets
+from outlast.store.programs import admission, claims, completion, control, effects, queues, slots, targets
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -92,6 +92,7 @@ def job(
     not_before_ms: int | None = None,
     unique: str | None = None,
     policy: UniquePolicy = "existing",
+    quota: int | None = None,
 ) -> Admission:
     return Admission(
         tenant=TENANT,
@@ -111,6 +112,7 @@ def job(
         correlation_id="c",
         traceparent=None,
         unique=None if unique is None else ActiveKey(f"k/{OWNER}", unique, policy, RETENTION_MS),
+        quota=quota,
     )
 
 
@@ -215,28 +217,53 @@ def _queue(b: Builder) -> None:
     b.retry(3, 50_000)
 
 
+def _paused(b: Builder) -> None:
+    """The same, paused."""
+    _queue(b)
+    b.run(queues.pause(QUEUE, audit_id=OTHER, tenant=TENANT, actor="op", reason="The printer is down."))
+
+
 def _active(b: Builder) -> None:
     """A job with a unique key, of which one task is held, one ready, one asks (optional) and one waits."""
-    b.run(admission.admit_unique(job(task(0), task(4), task(5, optional=True), task(7, after=(0,)), unique="u")))
+    b.run(admission.admit_alone(job(task(0), task(4), task(5, optional=True), task(7, after=(0,)), unique="u")))
     b.ask(5, "retry", "answer", "skip")
     b.hold(0)
 
 
 def _active_last(b: Builder) -> None:
     """A job with a unique key that the next step may end: one task is held, and an optional one asks."""
-    b.run(admission.admit_unique(job(task(0), unique="u")))
+    b.run(admission.admit_alone(job(task(0), unique="u")))
     b.hold(0)
 
 
 def _active_asks(b: Builder) -> None:
     """A job with a unique key whose one task asks."""
-    b.run(admission.admit_unique(job(task(0), unique="u")))
+    b.run(admission.admit_alone(job(task(0), unique="u")))
     b.ask(0, "retry", "answer")
 
 
 def _actives(b: Builder) -> None:
     """Two jobs with a unique key each; nothing is held."""
     b.run(admission.admit_all([job(task(0), unique="u"), job(task(0), id=OTHER, key="k2", unique="v")]))
+
+
+def _counted(b: Builder) -> None:
+    """A job under a quota, which the next step may end: its one task is held."""
+    b.run(admission.admit_alone(job(task(0), unique="u", quota=2)))
+    b.hold(0)
+
+
+def _counted_twice(b: Builder) -> None:
+    """The same, and one more that has ended and is counted still."""
+    b.run(admission.admit_alone(job(task(0), id=OTHER, key="k2", quota=2)))
+    b.run(control.cancel(OWNERS, OTHER, version=None, actor=OWNER, retention_ms=RETENTION_MS))
+    _counted(b)
+
+
+def _uncounted(b: Builder) -> None:
+    """A job of before there was a quota; its one task is held."""
+    b.run(admission.admit([job(task(0))]))
+    b.hold(0)
 
 
 def _empty(_: Builder) -> None:
@@ -316,10 +343,14 @@ SCENES = {
     "cancelled": _cancelled,
     "cancelled_once": _cancelled_once,
     "queue": _queue,
+    "paused": _paused,
     "active": _active,
     "active_last": _active_last,
     "active_asks": _active_asks,
     "actives": _actives,
+    "counted": _counted,
+    "counted_twice": _counted_twice,
+    "uncounted": _uncounted,
     "empty": _empty,
 }
 

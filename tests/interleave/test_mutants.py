@@ -103,6 +103,21 @@ MUTANTS = (
         (Pair("keyed", acts.claim_keyed(1, "u"), acts.claim_keyed(1, "v", 1, 2, "slot k 1")),),
     ),
     Mutant(
+        "a quota that is not locked",
+        replaced("hold_quota", "do update set counted = q.counted\nreturning cast(counted as integer)", "do nothing\nreturning 1"),
+        (Pair("counted", acts.put(quota=2), acts.put(acts.JOB[:-1] + "3", key="b", quota=2)),),
+    ),
+    Mutant(
+        "a claim that looks for no pause",
+        replaced("claim", "q.paused_at is not null", "false"),
+        (Pair("queue", acts.claim(2, "u", 0, 1, 2), acts.pause()),),
+    ),
+    Mutant(
+        "a pause that takes the place of the one that stands",
+        replaced("pause_queue", "q.paused_at is null", "true"),
+        (Pair("queue", acts.pause(1), acts.pause(3)),),
+    ),
+    Mutant(
         "a claim that updates what it read, without a lock",
         all_of(
             replaced("claim", "select e.ctid as place from", "select e.tenant, e.job_id, e.no from"),

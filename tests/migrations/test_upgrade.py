@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -10,13 +11,14 @@ import pytest
 from migrations.support import applied
 from outlast.domain.access import Scope
 from outlast.domain.effects import EffectCall, Met
-from outlast.domain.errors import NotMigrated
+from outlast.domain.errors import NotMigrated, QuotaExceeded
 from outlast.domain.work import Control
 from outlast.store import open as stores
 from outlast.store.open import open_store, parse
 from outlast.store.postgres import migrating as postgres
-from outlast.store.programs import claims, control, effects, status
+from outlast.store.programs import admission, claims, control, effects, status
 from outlast.store.sqlite import migrating as sqlite
+from plans.filling import admission_of
 
 ANN = Scope("acme", "ann")
 JOB = "019a0000-0000-7000-8000-000000000001"
@@ -92,5 +94,8 @@ def test_a_store_with_rows_is_upgraded_and_its_jobs_go_on(old: str) -> None:
         met = store.run_sync(effects.begin(claimed.ref, EffectCall("mail", "x", 1_000)))
         assert isinstance(met, Met)
         assert (met.state, met.ref.effect_root, met.intent.fence) == ("intended", JOB, 2)
+        another = replace(admission_of(), owner="ann", kind="kind", quota=1)
+        with pytest.raises(QuotaExceeded):
+            store.run_sync(admission.admit_alone(another))  # a job of an older version is open, and counts
     finally:
         store.close_sync()

@@ -17,7 +17,7 @@ from outlast.store.postgres.store import PostgresStore
 from outlast.store.program import Statement
 from outlast.store.programs import admission, claims, completion, control, slots, status, steps, sweep
 from plans.filling import OWNER, QUEUE, TENANT, admission_of, bulk, claim, drain
-from plans.reading import Connection, Prepared, buffers, first, scans, session
+from plans.reading import Connection, Prepared, buffers, first, nodes, scans, session
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -75,6 +75,7 @@ HOT: dict[str, tuple[Statement, dict[str, str]]] = {
 }
 _CANCEL = control.cancel(Scope(TENANT, OWNER), str(uuid.uuid4()), version=None, actor=OWNER, retention_ms=1_000)
 _PLACE = {"tenant": TENANT, "job_id": str(uuid.uuid4())}
+_QUOTA = {"tenant": TENANT, "owner": OWNER, "kind": "k"}
 OF_CLIENTS: dict[str, tuple[Statement, dict[str, str]]] = {
     **{name: HOT[name] for name in ("admit", "job_view", "job_list")},
     "lock_job": (first(_CANCEL), {"job": ONE_JOB}),
@@ -84,6 +85,12 @@ OF_CLIENTS: dict[str, tuple[Statement, dict[str, str]]] = {
     "active_job": (Statement("active_job", {"tenant": TENANT, "scope": f"k/{OWNER}", "active": "u"}), {"job": "outlast_job_active"}),
     "job_stands": (Statement("job_stands", _PLACE), {"job": ONE_JOB}),
     "task_list": (Statement("task_list", _PLACE), {"task": "task_pkey", "queue_entry": "queue_entry_pkey"}),
+    "take_quota": (
+        Statement("take_quota", {"tenant": TENANT, "owner": OWNER, "ids": f'["{uuid.uuid4()}"]'}),
+        {"job": f"{ONE_JOB} or {OWNER_INDEX}"},
+    ),
+    "free_quota": (Statement("free_quota", _QUOTA), {"job": ONE_JOB}),
+    "quota_open": (Statement("quota_open", _QUOTA), {"job": ONE_JOB}),
 }
 
 
@@ -190,3 +197,14 @@ def test_a_clients_statements_read_by_index(stage: Stage, name: str) -> None:
 
     assert {table: how & WHOLE for table, how in read.items() if table in BIG and how & WHOLE} == {}
     assert _missing(expected, read) == {}
+
+
+@pytest.mark.parametrize("stage", [_full, _analyzed], ids=["full", "analyzed"], indirect=True)
+def test_a_quota_counts_its_owners_jobs_and_no_others(stage: Stage) -> None:
+    """All of an owner's jobs, once for an owner and kind: a bitmap of the index will do."""
+    counting = Statement("take_open_jobs", _QUOTA)
+    with session(stage.conninfo, worker=False) as connection:
+        plan = Prepared(connection, counting.name).explain(counting.params)
+
+    assert OWNER_INDEX in {node.get("Index Name") for node in nodes(plan)}
+    assert "(Seq Scan)" not in scans(plan).get("job", set())

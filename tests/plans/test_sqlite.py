@@ -21,6 +21,7 @@ from plans.reading import first
 
 JOB = "019a0000-0000-7000-8000-000000000001"
 PLACE = {"tenant": TENANT, "job_id": JOB, "no": 0}
+QUOTA = {"tenant": TENANT, "owner": OWNER, "kind": "k"}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
 _MADE = ("json_each", "walk", "w", "(subquery-1)", "(subquery-3)", "(subquery-5)", "(subquery-8)")
@@ -45,6 +46,11 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)).params, "outlast_job_owner"),
     "job_view": (first(status.job(Scope(TENANT, OWNER), JOB)).params, "PRIMARY KEY"),
     "task_list": ({"tenant": TENANT, "job_id": JOB}, "PRIMARY KEY"),
+    "take_open_jobs": (QUOTA, "outlast_job_owner"),
+    "take_quota": ({"tenant": TENANT, "owner": OWNER, "ids": json.dumps([JOB])}, "PRIMARY KEY"),
+    "quota_used": (QUOTA, "outlast_quota_job_place"),
+    "free_quota": (QUOTA, "outlast_quota_job_place"),
+    "quota_open": (QUOTA, "outlast_quota_job_place"),
 }
 
 

@@ -35,6 +35,9 @@ from outlast import (
     Plan,
     PlannedTask,
     Principal,
+    QueueChange,
+    QueueView,
+    QuotaExceeded,
     Recovery,
     Refused,
     Retry,
@@ -270,7 +273,7 @@ async def may_import(owner: Principal, job: JobView) -> bool:
     return owner.subject in job.label
 
 
-@jobs.kind("shared", unique_scope="tenant", still_permitted=lambda owner, job: owner.tenant == job.kind)
+@jobs.kind("shared", unique_scope="tenant", quota=10, still_permitted=lambda owner, job: owner.tenant == job.kind)
 def shared(plan: Plan[Import], input: Import) -> None:
     plan.task(read_file, label="Read")
 
@@ -323,13 +326,19 @@ async def use() -> None:
     except UniqueActive as refused:
         assert_type(refused.job, JobView)
         assert_type(refused.shown, bool)
+    except QuotaExceeded as refused:
+        assert_type(refused.kind, str)
     assert_type(await jobs.replay(job.id, principal=who, reason="The provider is back."), JobView)
+    assert_type(await jobs.pause_queue("mail", principal=who, reason="The server is down."), QueueChange)
+    assert_type((await jobs.resume_queue("mail", principal=who, reason="It is back.")).queue, QueueView)
+    assert_type(await jobs.queues(principal=who), tuple[QueueView, ...])
 
 
 def use_sync() -> None:
     assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who), Handle)
     assert_type(jobs.sync.submit(report, Report(month="1"), owner=who, unique=Unique("x", "reject")), Handle)
     assert_type(jobs.sync.replay("id", principal=who, reason="The provider is back."), JobView)
+    assert_type(jobs.sync.pause_queue("mail", principal=who, reason="The server is down.").changed, bool)
     assert_type(jobs.sync.result("id", write, principal=who), str)
 
 
@@ -410,6 +419,7 @@ jobs.kind("a")(crossed_plan)  # type: ignore
 jobs.kind("a")(bare_plan)  # type: ignore
 jobs.kind("a", 2)  # type: ignore
 jobs.kind("a", unique_scope="kind")  # type: ignore
+jobs.kind("a", quota="10")  # type: ignore
 jobs.kind("a", still_permitted=lambda owner: True)  # type: ignore
 jobs.kind("a", still_permitted=may_not_say)  # type: ignore
 Unique("x", "ignore")  # type: ignore
@@ -488,6 +498,8 @@ async def bad_submit() -> None:
     await jobs.submit(report, Report(month="1"), owner=who, not_before=60)  # type: ignore
     await jobs.submit(report, Report(month="1"), owner=who, unique="x")  # type: ignore
     await jobs.replay("id", principal=who)  # type: ignore
+    await jobs.pause_queue("mail", principal=who)  # type: ignore
+    await jobs.resume_queue("mail", reason="It is back.")  # type: ignore
     jobs.submit(report, Report(month="1"), owner=who)  # type: ignore
     await jobs.submit_many([Submission(report, Import("x"))], owner=who)  # type: ignore
     await jobs.submit_many([report], owner=who)  # type: ignore

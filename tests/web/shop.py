@@ -113,6 +113,10 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
     def shared_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(write, label="Text")
 
+    @jobs.kind("few", label="Two at a time", promise=40, quota=2)
+    def few_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(write, label="Text")
+
     @jobs.kind("secret", label="For editors", roles=["editor"])
     def secret_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(write, label="Text")

@@ -183,6 +183,18 @@ async def test_what_has_not_ended_is_not_run_again(small: Site) -> None:
     assert notice(refused) == (409, "Not run again: the job has not ended")
 
 
+async def test_what_there_is_no_room_for_is_not_run_again(small: Site) -> None:
+    job = await small.submit("few")
+    visitor = Visitor(small)
+    page = await visitor.follow(await visitor.send(await visitor.get(f"/jobs/{job['id']}"), "cancel-form"))
+    for _ in range(2):
+        await small.submit("few")
+    refused = await visitor.send(page, "rerun-form")
+    assert notice(refused) == (429, "Not run again: too much of this kind is unfinished")
+    assert refused.headers["retry-after"] == "5"
+    assert len((await small.call("GET", "/v1/jobs")).json["items"]) == 3
+
+
 async def test_an_operator_cancels_retries_and_reruns_but_does_not_decide(site: Site) -> None:
     visitor = Visitor(site, OPS)
     job = await asking(site, "print")

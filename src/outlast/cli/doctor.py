@@ -13,10 +13,11 @@ from outlast.cli import doctor_sqlite
 from outlast.cli.checks import Check
 from outlast.cli.exits import Exit
 from outlast.cli.options import TARGET, application, at_store, json_option, opened, store_option
-from outlast.cli.output import safe, say, say_json, table
+from outlast.cli.output import local, moment_of, safe, say, say_json, table
 from outlast.domain.errors import OutlastError
+from outlast.domain.work import Pause
 from outlast.store.open import open_store, parse, pending
-from outlast.store.programs import status
+from outlast.store.programs import queues, status
 
 _MARKS = {"ok": "", "note": "note", "action": "TO DO"}
 
@@ -82,15 +83,17 @@ def _dialect(url: str) -> list[Check]:
 
 
 def _leftovers(app: Outlast, target: str | None) -> list[Check]:
-    """Whether unfinished tasks have code that can run them."""
+    """Which queues are paused, and whether unfinished tasks have code that can run them."""
     with opened(app) as client:
         unfinished = client.store.run_sync(status.unfinished_handlers())
+        _, pauses = client.store.run_sync(queues.stand())
+    paused = [_paused(pause) for pause in pauses]
     total = sum(count for _, count in unfinished)
     if target is None:
         advice = "With TARGET, doctor also says whether there is code for all of them." if total else ""
-        return [Check("unfinished tasks", total, "note" if total else "ok", advice)]
+        return [*paused, Check("unfinished tasks", total, "note" if total else "ok", advice)]
     known = set(app.registry.handlers())
-    checks = [Check("unfinished tasks", total)]
+    checks = [*paused, Check("unfinished tasks", total)]
     for handler, count in unfinished:
         if handler not in known:
             advice = (
@@ -99,6 +102,12 @@ def _leftovers(app: Outlast, target: str | None) -> list[Check]:
             )
             checks.append(Check(f"unfinished {handler}", count, "action", advice))
     return checks
+
+
+def _paused(pause: Pause) -> Check:
+    since = f"since {local(moment_of(pause.at_ms))} by {pause.by}"
+    advice = f"{pause.reason} Nothing of it is claimed until: outlast queues resume {pause.queue} --reason TEXT"
+    return Check(f"paused queue {pause.queue}", since, "note", advice)
 
 
 def _print(checks: list[Check], shown: str) -> None:

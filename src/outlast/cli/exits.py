@@ -9,7 +9,17 @@ from typing import Final
 
 from outlast.cli.output import note, safe
 from outlast.domain.conflicts import Conflict
-from outlast.domain.errors import Contended, Forbidden, KeyReused, NotFound, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
+from outlast.domain.errors import (
+    Contended,
+    Forbidden,
+    KeyReused,
+    NotFound,
+    NotMigrated,
+    OutcomeUnknown,
+    OutlastError,
+    QuotaExceeded,
+    StoreUnavailable,
+)
 
 
 class Exit(IntEnum):
@@ -34,7 +44,7 @@ MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
         Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor",
         Exit.INVALID: "wrong usage, target, input or setting; nothing was written",
         Exit.NOT_FOUND: "no such job, or not theirs",
-        Exit.CONFLICT: "the job stands otherwise, or the key belongs to another request",
+        Exit.CONFLICT: "the job stands otherwise, the key belongs to another request, or a quota is used up",
         Exit.UNAVAILABLE: "the store did not answer, or its answer to a commit was lost",
         Exit.NOT_MIGRATED: "the store is older or newer than this version: outlast migrate",
         Exit.FORBIDDEN: "may see the job, may not do this with it",
@@ -48,6 +58,7 @@ _BY_ERROR: Final[tuple[tuple[type[OutlastError], Exit], ...]] = (
     (NotFound, Exit.NOT_FOUND),
     (Forbidden, Exit.FORBIDDEN),
     (KeyReused, Exit.CONFLICT),
+    (QuotaExceeded, Exit.CONFLICT),
     (Conflict, Exit.CONFLICT),
     (Contended, Exit.UNAVAILABLE),
     (StoreUnavailable, Exit.UNAVAILABLE),

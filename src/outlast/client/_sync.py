@@ -11,7 +11,20 @@ from outlast.client.calls import Application, Call, Submission
 from outlast.client.driving import drive_call
 from outlast.domain.errors import Locked
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
+from outlast.domain.model import (
+    Action,
+    Handle,
+    JobView,
+    Page,
+    Principal,
+    QueueChange,
+    QueueView,
+    Recovery,
+    State,
+    TargetRef,
+    TaskView,
+    Unique,
+)
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
@@ -50,8 +63,8 @@ class SyncClient:
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
-        Raises, nothing written: Invalid, KeyReused, UniqueActive, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the
-        same key).
+        Raises, nothing written: Invalid, KeyReused, UniqueActive, QuotaExceeded, NotRegistered, StoreUnavailable; OutcomeUnknown
+        (repeat with the same key).
         A naive `not_before` is Invalid.
         """
         prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
@@ -129,6 +142,27 @@ class SyncClient:
         The reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
         """
         return self._drive(calls.replay_job(self._app, job_id, principal, reason))
+
+    def queues(self, *, principal: Principal) -> tuple[QueueView, ...]:
+        """For operators: every queue in which something stands or that is paused, by name, all tenants together. Raises Forbidden."""
+        return self._drive(calls.list_queues(principal))
+
+    def pause_queue(self, name: str, *, principal: Principal, reason: str) -> QueueChange:
+        """By an operator, for all tenants: nothing of the queue is claimed any more, until it is resumed. What runs goes on and ends.
+
+        A queue may be paused before anything is in it. The reason, in one line of up to 500 characters, and who acts are kept. A queue
+        that is paused already stays as it is (`changed` is False). Raises Forbidden, Invalid.
+        """
+        return self._drive(calls.pause_queue(name, principal, reason))
+
+    def resume_queue(self, name: str, *, principal: Principal, reason: str) -> QueueChange:
+        """By an operator, for all tenants: what waits in the queue is claimed again. As for a pause, reason and actor are kept.
+
+        A queue that is not paused stays as it is (`changed` is False). Raises Forbidden, Invalid.
+        """
+        change = self._drive(calls.resume_queue(name, principal, reason))
+        self.store.announce((name,))
+        return change
 
     def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""

@@ -7,7 +7,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -29,6 +29,8 @@ from outlast.domain.model import (
     JobView,
     Page,
     Principal,
+    QueueChange,
+    QueueView,
     Recovery,
     State,
     TargetRef,
@@ -56,7 +58,7 @@ from outlast.domain.work import (
 )
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
-from outlast.store.programs import admission, control, replay, rerun, status, targets
+from outlast.store.programs import admission, control, queues, replay, rerun, status, targets
 
 T = TypeVar("T")
 Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
@@ -274,13 +276,14 @@ def _admission(
         traceparent=traceparent.get(),
         unique=None if unique is None else ActiveKey(kind.active_scope(owner), unique.key, unique.policy, app.retention_ms),
         target=target,
+        quota=kind.quota,
     )
 
 
 def submit(app: Application, prepared: Admission) -> Call[Handle]:
     """Admits one job, or finds the one that its key made before."""
-    if prepared.unique is not None:
-        return (yield from admitted(app, prepared, (yield admission.admit_unique(prepared))))
+    if prepared.alone:
+        return (yield from admitted(app, prepared, (yield admission.admit_alone(prepared))))
     (result,) = yield admission.admit([prepared])
     return (yield from admitted(app, prepared, result))
 
@@ -574,6 +577,42 @@ def replay_job(app: Application, job_id: str, principal: Principal, reason: str)
     return view
 
 
+def pause_queue(name: str, principal: Principal, reason: str) -> Call[QueueChange]:
+    """Nothing of the queue is claimed any more; by an operator, with a reason on record. A repeat succeeds and changes nothing."""
+    return (yield from _changed(queues.pause, name, principal, reason))
+
+
+def resume_queue(name: str, principal: Principal, reason: str) -> Call[QueueChange]:
+    """The queue's tasks may be claimed again; by an operator, with a reason on record. A repeat succeeds and changes nothing."""
+    return (yield from _changed(queues.resume, name, principal, reason))
+
+
+def _changed(change: Callable[..., Operation[Control]], name: str, principal: Principal, reason: str) -> Call[QueueChange]:
+    _check_operator(principal)
+    check_name(name, what="queue name")
+    check_text(reason, what="reason", limit=MAX_REASON)
+    did: Control = yield change(
+        name,
+        audit_id=uuid7(time.time_ns() // 1_000_000, os.urandom(10)),
+        tenant=principal.tenant,
+        actor=principal.subject,
+        reason=reason,
+    )
+    return QueueChange(views.queue(name, *(yield queues.stand())), did is Control.DONE)
+
+
+def list_queues(principal: Principal) -> Call[tuple[QueueView, ...]]:
+    """Every queue in which something stands or that is paused, for operators."""
+    _check_operator(principal)
+    return views.queues(*(yield queues.stand()))
+
+
+def _check_operator(principal: Principal) -> None:
+    """Queues are no tenant's: an operator's word about one goes for the tasks of all tenants."""
+    if scope_of(principal, "queues").owner is not None:
+        raise Forbidden("Only operators see queues, pause and resume them.")
+
+
 def rerun_job(app: Application, job_id: str, principal: Principal, key: str | None) -> Call[Handle]:
     """A new job of the same request, linked to the old one."""
     scope = scope_of(principal, "rerun")
@@ -603,7 +642,7 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
         effect_root=None if source.state == "completed" else source.effect_root,
         target=None if source.target_ref is None else TargetRef(source.target_ref, source.target_version or ""),
     )
-    result: Admitted | KeyTaken | None = yield rerun.admit_rerun(scope, prepared)
+    result: Admitted | KeyTaken | ActiveTaken | None = yield rerun.admit_rerun(scope, prepared)
     if result is None:
         raise NotFound("There is no such job.")
     return (yield from admitted(app, prepared, result))
@@ -627,10 +666,12 @@ def wait(app: Application, job_id: str, principal: Principal, timeout: float, un
 
 
 def still_admitting(error: Locked, prepared: Iterable[Admission]) -> OutlastError:
-    """What an admission that met a lock for too long is refused with: with a key, it is that key's."""
+    """What an admission that met a lock for too long is refused with: with a key it is that key's, or under a quota perhaps that one's."""
+    prepared = tuple(prepared)
     if all(job.key is None for job in prepared):
         return error
-    return StillAdmitting("A request with this key is still being admitted by another transaction. Repeat it.")
+    where = "of this owner" if any(job.quota is not None for job in prepared) else "with this key"
+    return StillAdmitting(f"A request {where} is still being admitted by another transaction. Repeat it.")
 
 
 def queues_of(prepared: Iterable[Admission]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from outlast.client import attaching, calls
 from outlast.client.calls import Application, Call
 from outlast.client.driving import adrive_call
 from outlast.client.grouped import Groups
+from outlast.client.turns import Turns
 from outlast.domain.errors import Locked
 from outlast.domain.model import Handle, JobView, Principal
 from outlast.domain.work import Admission
@@ -26,6 +27,7 @@ class Desk:
         self.sessions = sessions or Sessions()
         self._store = store
         self._groups = Groups(store)
+        self._turns = Turns()
 
     @property
     def store(self) -> Store:
@@ -34,7 +36,11 @@ class Desk:
 
     async def submit(self, prepared: Admission) -> Handle:
         """Admits one job, with others that arrive meanwhile in one commit, and gives the workers a hint."""
-        if prepared.unique is not None:  # it may have to wait for another job's end, so it goes by itself
+        if prepared.quota is not None:
+            turn = self._turns.of((prepared.tenant, prepared.owner, prepared.kind))
+            async with turn:
+                handle = await self._admit(calls.submit(self.app, prepared), [prepared])
+        elif prepared.alone:
             handle = await self._admit(calls.submit(self.app, prepared), [prepared])
         else:
             handle = await self.drive(calls.admitted(self.app, prepared, await self._groups.admit(prepared)))

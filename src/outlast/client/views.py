@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, cast, overload
 from urllib.parse import urlsplit
 
 from outlast.domain.errors import Invalid
-from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, Recovery, TaskView
+from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, QueueView, Recovery, TaskView
 from outlast.domain.refusal import article
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
-from outlast.domain.work import AttentionRow, JobRow, RecoveryRows, TaskRow
+from outlast.domain.work import AttentionRow, JobRow, Pause, QueueRow, RecoveryRows, TaskRow
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/\[\]-]*")
 _LAST = 253_402_300_799_000  # the end of the year 9999: no datetime is later
@@ -114,3 +115,29 @@ def recovery(found: JobRow, rows: RecoveryRows) -> Recovery:
         next_attempt_at=moment(min(due)) if due else None,
         correlation_id=found.correlation_id,
     )
+
+
+def queues(rows: Sequence[QueueRow], pauses: Sequence[Pause]) -> tuple[QueueView, ...]:
+    """Every queue in which something stands or that is paused, all handlers together, by name."""
+    paused = {pause.queue: pause for pause in pauses}
+    names = sorted({row.queue for row in rows} | paused.keys())
+    return tuple(_queue(name, [row for row in rows if row.queue == name], paused.get(name)) for name in names)
+
+
+def _queue(name: str, rows: Sequence[QueueRow], pause: Pause | None) -> QueueView:
+    ages = [max(row.oldest_ms, 0) for row in rows if row.oldest_ms is not None]
+    return QueueView(
+        name=name,
+        ready=sum(row.ready for row in rows),
+        running=sum(row.held for row in rows),
+        waiting=sum(row.waiting for row in rows),
+        oldest=max(ages) / 1000 if ages else None,
+        paused_at=None if pause is None else moment(pause.at_ms),
+        paused_by=None if pause is None else pause.by,
+        reason=None if pause is None else pause.reason,
+    )
+
+
+def queue(name: str, rows: Sequence[QueueRow], pauses: Sequence[Pause]) -> QueueView:
+    """One queue, whether anything stands in it or not."""
+    return next((view for view in queues(rows, pauses) if view.name == name), QueueView(name, 0, 0, 0, None))

@@ -8,6 +8,7 @@
     ├── NotFound            unknown or not theirs, never which
     ├── Forbidden           may read it, may not do this
     ├── KeyReused           the idempotency key belongs to another request
+    ├── QuotaExceeded       the owner has as many open jobs of the kind as are allowed
     ├── Conflict            the job stands otherwise; `job` says how (module `conflicts`)
     │   ├── StaleVersion
     │   ├── AlreadyCompleted
@@ -86,6 +87,17 @@ class KeyReused(OutlastError):
     """The idempotency key was used for another request; nothing was written. Use a new key for a new request."""
 
     code = "key_reused"
+
+
+class QuotaExceeded(OutlastError):
+    """The owner has as many open jobs of this `kind` as its quota allows; nothing was written. Try again when one has ended."""
+
+    code = "quota_exceeded"
+    retryable = True
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class Contended(OutlastError):

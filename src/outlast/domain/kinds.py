@@ -46,6 +46,8 @@ V_contra = TypeVar("V_contra", contravariant=True)
 
 MAX_NAME = 100
 MAX_INT32 = 2**31 - 1
+MAX_QUOTA = 100_000
+"""Jobs: more cannot be counted quickly enough while others wait for the same quota."""
 _SHORTEST_DEADLINE = 0.001
 
 
@@ -143,6 +145,7 @@ class Kind(Generic[In]):
         target: Target[Any] | None = None,
         unique_scope: Literal["owner", "tenant"] = "owner",
         permission: Permission | None = None,
+        quota: int | None = None,
     ) -> None:
         self.name = check_name(name, what="kind name")
         if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_INT32:
@@ -165,6 +168,9 @@ class Kind(Generic[In]):
             raise Invalid("unique_scope is 'owner' or 'tenant': whose active jobs a unique key is compared with.")
         self.unique_scope: Literal["owner", "tenant"] = unique_scope
         self.permission = permission
+        if quota is not None and (isinstance(quota, bool) or not isinstance(quota, int) or not 1 <= quota <= MAX_QUOTA):
+            raise Invalid(f"The quota of a kind is a whole number from 1 to {MAX_QUOTA}, or None: how many open jobs an owner may have.")
+        self.quota = quota
 
     def active_scope(self, owner: str) -> str:
         """In which jobs of the tenant a unique key is looked for: those of this kind, or of this kind and owner."""

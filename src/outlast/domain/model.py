@@ -207,6 +207,32 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue as it stands, with the tasks of all tenants: runnable, held by workers, and waiting for their time.
+
+    oldest: seconds since the oldest of those that are ready became so. paused_at: None for a queue that is not paused; else since
+    when it is, by whom (a principal's subject) and why.
+    """
+
+    name: str
+    ready: int
+    running: int
+    waiting: int
+    oldest: float | None
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """What a pause or resume came to: the queue as it stands, and whether this call changed it. False: it stood so before."""
+
+    queue: QueueView
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[Out_co]):
     """One page of a list, newest first. `next` is a cursor, bound to principal and filter; None at the end."""
 

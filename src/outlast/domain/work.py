@@ -47,6 +47,12 @@ class Admission:
     traceparent: str | None
     unique: ActiveKey | None = None
     target: TargetRef | None = None
+    quota: int | None = None  # how many open jobs of the kind its owner may have, this one included
+
+    @property
+    def alone(self) -> bool:
+        """Whether it goes by itself, in a transaction of its own: it may have to wait for what others do with the same key or quota."""
+        return self.unique is not None or self.quota is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +369,16 @@ class QueueRow:
     held: int
     waiting: int
     oldest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A queue that is paused: since when, by whom, and why."""
+
+    queue: str
+    at_ms: int
+    by: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

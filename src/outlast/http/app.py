@@ -11,7 +11,7 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from outlast.client.desk import Desk
-from outlast.domain.errors import OutlastError
+from outlast.domain.errors import OutlastError, QuotaExceeded
 from outlast.http.answers import base_of, problem_response
 from outlast.http.authentication import Authenticator, Identify
 from outlast.http.call import Call, Service
@@ -78,6 +78,8 @@ class _Resource:
             if route.access is not Access.PUBLIC:
                 call = Call(request, self._service, call.base, await self._service.authenticator.principal(request))
             response = await route.endpoint(call)
+        except QuotaExceeded as error:
+            raise problem_of(error, retry_after=self._service.pacing.room_after(error.kind)) from error
         except OutlastError as error:
             raise problem_of(error) from error
         await response(scope, receive, send)

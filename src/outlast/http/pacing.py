@@ -59,6 +59,10 @@ class Pacing:
             return UNKNOWN
         return promise[1] if isinstance(promise, tuple) else promise
 
+    def room_after(self, kind: str) -> int:
+        """Whole seconds until one of an owner's open jobs of this kind may have ended."""
+        return round(pace(self.expected(kind), 0.0, 0.0))
+
     def _look(self, job: JobView) -> float:
         """Seconds for which this process has seen the job as it is."""
         now = self._monotonic()

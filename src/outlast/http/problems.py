@@ -53,6 +53,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = {
     "not_offered": Entry(422, "This action is not offered"),
     "not_registered": Entry(422, "There is no such kind"),
     "precondition_required": Entry(428, "Say which version you mean"),
+    "quota_exceeded": Entry(429, "You have as many unfinished jobs of this kind as are allowed", retryable=True),
     "too_many_streams": Entry(429, "Too many open event streams", retryable=True),
     "too_many_waits": Entry(429, "Too many open waits", retryable=True),
     "headers_too_large": Entry(431, "The header fields are too large"),
@@ -115,8 +116,11 @@ class ProblemDocument(msgspec.Struct, omit_defaults=True, rename=None):
     job: msgspec.Raw | None = None
 
 
-def problem_of(error: OutlastError) -> Problem:
-    """The refusal of a call as a problem. What has no code of its own in the catalogue is `invalid` or `conflict`."""
+def problem_of(error: OutlastError, *, retry_after: int | None = None) -> Problem:
+    """The refusal of a call as a problem. What has no code of its own in the catalogue is `invalid` or `conflict`.
+
+    retry_after: seconds until it may be otherwise, where more is known of it than of all refusals.
+    """
     if isinstance(error, Conflict):
         code = error.code if error.code in CATALOGUE else "conflict"
         final = isinstance(error, NotReady) and error.job.final
@@ -128,7 +132,8 @@ def problem_of(error: OutlastError) -> Problem:
         code = error.code if error.code in CATALOGUE else "invalid"
         return Problem(code, error.message, pointers=error.pointers)
     if error.code in CATALOGUE:
-        return Problem(error.code, _FOR_USERS.get(error.code, error.message))
+        headers = None if retry_after is None else {"Retry-After": str(retry_after)}
+        return Problem(error.code, _FOR_USERS.get(error.code, error.message), headers=headers)
     return Problem("internal", "The application met an unexpected error. The correlation id finds it in the log.")
 
 

@@ -109,7 +109,11 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "cancel": (("id",), {"principal": ANN, "version": 4}, "cancel"),
     "act": (("id", "0.1"), {"action": "answer", "principal": ANN, "input": {"a": 1}}, "act"),
     "rerun": (("id",), {"principal": ANN, "key": "k"}, "rerun_job"),
+    "queues": ((), {"principal": ANN}, "list_queues"),
+    "pause_queue": (("mail",), {"principal": ANN, "reason": "It is down."}, "pause_queue"),
+    "resume_queue": (("mail",), {"principal": ANN, "reason": "It is back."}, "resume_queue"),
 }
+ANNOUNCED: dict[str, tuple[str, ...]] = {"rerun": ("*",), "resume_queue": ("mail",)}
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
@@ -133,7 +137,7 @@ async def test_a_method_passes_on_what_it_is_given(name: str, monkeypatch: pytes
     assert seen[0] == seen[1]
     given = [*positional, *keywords.values()]
     assert all(any(value is s or value == s for s in seen[0]) for value in given), seen[0]
-    assert store.announced == ([("*",), ("*",)] if name == "rerun" else [])
+    assert store.announced == [ANNOUNCED[name]] * 2 if name in ANNOUNCED else store.announced == []
 
 
 async def test_close_gives_the_connections_back() -> None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from outlast.client import calls
 from outlast.domain import json_schema
 from outlast.domain.conflicts import Conflict
-from outlast.domain.errors import Invalid
+from outlast.domain.errors import Invalid, QuotaExceeded
 from outlast.domain.model import Action
 from outlast.domain.payload import JSON, check_key, parse
 from outlast.http import actions
@@ -109,6 +109,8 @@ async def rerun(call: Call) -> Response:
         handle = await call.desk.drive(calls.rerun_job(call.desk.app, call.job_id, call.principal, key))
     except Conflict as error:
         return await not_done(call, problem_of(error))
+    except QuotaExceeded as error:
+        return await not_done(call, problem_of(error, retry_after=call.service.pacing.room_after(error.kind)))
     call.desk.store.announce(("*",))
     job = await call.desk.drive(calls.get(call.desk.app, handle.id, call.principal))
     emit(JobAdmitted(job.id, job.kind, handle.replayed, correlation_id.get() or job.correlation_id))

@@ -293,6 +293,7 @@ NOT_DONE: Final[Mapping[str, str]] = {
     "attention_superseded": "Not done: the question had been settled before",
     "not_final": "Not run again: the job has not ended",
     "not_offered": "Not done: this is not offered here",
+    "quota_exceeded": "Not run again: too much of this kind is unfinished",
     "invalid": "Not sent: please look at your answer",
 }
 WHY_NOT: Final[Mapping[str, str]] = {
@@ -308,6 +309,10 @@ WHY_NOT: Final[Mapping[str, str]] = {
     "target_changed": "It does not have the version that you named, so nothing was changed. Name the version that it has now.",
     "nothing_parked": "The result was put there already, or was never kept aside.",
     "not_final": "Only a job that is completed or cancelled can be run again. Below is how this one stands now.",
+    "quota_exceeded": (
+        "There are as many unfinished jobs of this kind as one owner may have at a time, so no new one was made. "
+        "Run it again when one of them has ended, or cancel one that is no longer wanted."
+    ),
     "not_offered": "The job does not offer this, or not any more. Below is what it offers now.",
     "invalid": "Nothing was sent. What you wrote is kept below, with what is wrong beside it.",
 }

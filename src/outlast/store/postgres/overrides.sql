@@ -279,3 +279,12 @@ join {outlast.task} t on t.tenant = h.tenant and t.job_id = h.job_id and t.no = 
 join {outlast.job_input} i on i.tenant = h.tenant and i.job_id = h.job_id
 join {outlast.job} j on j.tenant = h.tenant and j.id = h.job_id
 order by h.turn, h.n desc
+
+-- name: free_quota
+-- A purge has its rows in another order, so none that it holds is waited for.
+with ended as materialized (
+  select q.ctid as place from {outlast.quota_job} q
+  where q.tenant = :tenant and q.owner = :owner and q.kind = :kind and not exists (select 1 from {outlast.job} j
+    where j.tenant = q.tenant and j.id = q.job_id and j.state in ('open', 'needs_attention') limit 1 offset 0)
+  for no key update of q skip locked)
+delete from {outlast.quota_job} q using ended e where q.ctid = e.place

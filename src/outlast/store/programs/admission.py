@@ -10,6 +10,7 @@ from outlast.domain.errors import KeyReused
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import ActiveKey, ActiveTaken, Admission, Admitted, KeyHeld, KeyTaken
 from outlast.store.program import Access, Program, Repeat, Statement, operation
+from outlast.store.programs import quotas
 from outlast.store.programs.control import end_job
 
 
@@ -32,18 +33,24 @@ def admit(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken]]:
 
 
 @operation(Access.TRANSACTION, patient=False)
-def admit_unique(job: Admission) -> Program[Admitted | KeyTaken | ActiveTaken]:
-    """Admits a job with a unique key, or does with the active job that has it what the policy says (J1, J6)."""
-    (result,) = yield from _each([job])
+def admit_alone(job: Admission) -> Program[Admitted | KeyTaken | ActiveTaken]:
+    """Admits a job that has a unique key or a quota (J1, J6).
+
+    With the active job that has the key it does what the policy says. QuotaExceeded, which rolls the transaction back, if the job
+    were new and there is no room for it.
+    """
+    yield from quotas.hold([job])
+    (result,) = yield from each([job])
     return result
 
 
 @operation(Access.TRANSACTION, patient=False)
 def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
-    """As `admit` or `admit_unique`, all or none: KeyReused or KeyHeld, which roll the transaction back, for the first that is refused."""
+    """As `admit` or `admit_alone`, all or none: KeyReused, KeyHeld or QuotaExceeded, for the first refused, roll the transaction back."""
     results: Sequence[Admitted | KeyTaken | ActiveTaken]
-    if any(job.unique for job in jobs):
-        results = yield from _each(jobs)
+    if any(job.alone for job in jobs):
+        yield from quotas.hold(jobs)
+        results = yield from each(jobs)
     else:
         results = yield from admit(jobs).start()
     admitted: list[Admitted] = []
@@ -56,11 +63,11 @@ def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
     return admitted
 
 
-def _each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | ActiveTaken]]:
-    """Each job's outcome, unique keys included.
+def each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | ActiveTaken]]:
+    """Each job's outcome, unique keys included, and room taken for those that are new. Their quotas are held.
 
-    Locks are taken in one order: submissions by key, then new jobs by unique key, then the active ones by id, then new jobs in
-    the place of those that end. The last waits for nobody: whoever wants the same unique key waits for the job that had it.
+    Locks are taken in one order: quotas, submissions by key, then new jobs by unique key, then the active ones by id, then new jobs
+    in the place of those that end. The last waits for nobody: whoever wants the same unique key waits for the job that had it.
     """
     rows = yield Statement("admit", columns(jobs))
     new = {str(row[0]) for row in rows}
@@ -76,7 +83,10 @@ def _each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | Activ
             results[place] = found
         else:
             waiting[place] = job.unique
-    results.update((yield from _beside(jobs, waiting)))
+    beside = yield from _beside(jobs, waiting)
+    results.update(beside)
+    replacing = {result.job_id for result in beside.values() if isinstance(result, Admitted) and result.replaced is not None}
+    yield from quotas.take([job for job in jobs if job.job_id in new | replacing])
     return [results[place] for place in range(len(jobs))]
 
 

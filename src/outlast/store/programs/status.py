@@ -258,8 +258,7 @@ def rerun_source(scope: Scope, job_id: str) -> Program[RerunSource | None]:
     return rows[0] if rows else None
 
 
-@operation(Access.READ)
-def queues() -> Program[list[QueueRow]]:
+def standing() -> Program[list[QueueRow]]:
     """Depth and oldest age of each queue by handler, counted on the claim index."""
     ready = yield Statement("queue_depths", {})
     waiting = yield Statement("queue_waiting", {})
@@ -270,6 +269,12 @@ def queues() -> Program[list[QueueRow]]:
         row = found.get((queue, handler), QueueRow(queue, handler, 0, 0, 0, None))
         found[queue, handler] = QueueRow(queue, handler, row.ready, row.held, int(total), row.oldest_ms)
     return [found[key] for key in sorted(found)]
+
+
+@operation(Access.READ)
+def queues() -> Program[list[QueueRow]]:
+    """See `standing`."""
+    return (yield from standing())
 
 
 @operation(Access.READ)

@@ -12,3 +12,21 @@ order by a.no
 insert into {outlast.audit} (id, tenant, at, actor, action, subject, reason)
 values ({uuid:id}, :tenant, {now}, :actor, :action, :subject, :reason)
 on conflict do nothing
+
+-- name: audit_stands
+-- Whether this very deed is on record.
+select 1 from {outlast.audit} where id = {uuid:id}
+
+-- name: pause_queue
+-- Nothing returned: it is paused already, and stays so by whom and since when it was.
+insert into {outlast.queue} as q (name, paused_at, paused_by, reason) values (:name, {now}, :actor, :reason)
+on conflict (name) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason
+  where q.paused_at is null
+returning name
+
+-- name: resume_queue
+update {outlast.queue} set paused_at = null, paused_by = null, reason = null where name = :name and paused_at is not null
+returning name
+
+-- name: paused_queues
+select name, {ms:paused_at}, paused_by, reason from {outlast.queue} where paused_at is not null order by name

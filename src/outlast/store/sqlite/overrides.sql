@@ -1,4 +1,4 @@
--- The parts that only SQLite's sub-programs use.
+-- The parts that only SQLite's sub-programs use, and what it reads by another index unless it is told.
 
 -- name: claim_candidates
 select tenant, job_id, no from {outlast.queue_entry}
@@ -78,3 +78,10 @@ order by priority, ready_at, job_id, no limit :limit
 update {outlast.slot} set job_id = :job_id, no = :no, not_before = null,
   fence = (select e.fence from {outlast.queue_entry} e where e.tenant = :tenant and e.job_id = :job_id and e.no = :no)
 where tenant = :tenant and key = :key and n = :n
+
+-- name: take_open_jobs
+-- Left to itself it reads all jobs of the tenant by their key.
+insert into {outlast.quota_job} (tenant, owner, kind, job_id)
+select tenant, owner, kind, id from {outlast.job} indexed by {index.job_owner}
+where tenant = :tenant and owner = :owner and kind = :kind and state in ('open', 'needs_attention')
+on conflict do nothing

@@ -1435,7 +1435,9 @@ async function post(request, storage, stored, credentials, signal) {
         return { job: /** @type {Job} */ (said), href: new URL(`${url}/${said.id}`).pathname, key, name, stored, replayed };
       }
       signal?.throwIfAborted();
-      if (status > 202 && !AGAIN.includes(status) && said?.code !== "still_admitting") {
+      // Room under a quota comes when its owner's own work ends: that is for them to know, and not to wait for out of sight.
+      const again = AGAIN.includes(status) && said?.code !== "quota_exceeded";
+      if (status > 202 && !again && said?.code !== "still_admitting") {
         const kept = stored && (status === 401 || status >= 500);
         if (!kept) forget();
         throw new SubmitRefused(status, said, kept);

@@ -10,7 +10,7 @@ from outlast.client import calls
 from outlast.client.calls import Application, Submission
 from outlast.client.desk import Desk
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
+from outlast.domain.model import Action, Forgotten, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
 
@@ -125,6 +125,14 @@ class Client:
         The reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
         """
         return await self.desk.drive(calls.replay_job(self._app, job_id, principal, reason))
+
+    async def forget(self, subject: str, *, principal: Principal, reason: str) -> Forgotten:
+        """By an operator: deletes everything of a person of the tenant; jobs, results, effects, keys. What is open is cancelled first.
+
+        The reason, in one line of up to 500 characters, and who acts are kept, and how many jobs; of the person only a digest. A job of
+        which a worker still has a task is cancelled and counted as stopping; call again. Raises Forbidden, Invalid.
+        """
+        return await self.desk.drive(calls.forget_person(subject, principal, reason))
 
     async def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""

@@ -11,7 +11,7 @@ from outlast.client.calls import Application, Call, Submission
 from outlast.client.driving import drive_call
 from outlast.domain.errors import Locked
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
-from outlast.domain.model import Action, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
+from outlast.domain.model import Action, Forgotten, Handle, JobView, Page, Principal, Recovery, State, TargetRef, TaskView, Unique
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
@@ -129,6 +129,14 @@ class SyncClient:
         The reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
         """
         return self._drive(calls.replay_job(self._app, job_id, principal, reason))
+
+    def forget(self, subject: str, *, principal: Principal, reason: str) -> Forgotten:
+        """By an operator: deletes everything of a person of the tenant; jobs, results, effects, keys. What is open is cancelled first.
+
+        The reason, in one line of up to 500 characters, and who acts are kept, and how many jobs; of the person only a digest. A job of
+        which a worker still has a task is cancelled and counted as stopping; call again. Raises Forbidden, Invalid.
+        """
+        return self._drive(calls.forget_person(subject, principal, reason))
 
     def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""

@@ -13,9 +13,9 @@ from outlast.domain.model import Principal
 
 OPERATOR = "operator"
 
-Deed = Literal["read", "result", "recovery", "cancel", "retry", "decide", "rerun", "replay"]
+Deed = Literal["read", "result", "recovery", "cancel", "retry", "decide", "rerun", "replay", "forget"]
 
-_OPERATORS_MAY: frozenset[Deed] = frozenset({"read", "cancel", "retry", "rerun", "replay"})
+_OPERATORS_MAY: frozenset[Deed] = frozenset({"read", "cancel", "retry", "rerun", "replay", "forget"})
 
 
 @dataclass(frozen=True, slots=True)

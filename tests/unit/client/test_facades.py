@@ -109,6 +109,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "cancel": (("id",), {"principal": ANN, "version": 4}, "cancel"),
     "act": (("id", "0.1"), {"action": "answer", "principal": ANN, "input": {"a": 1}}, "act"),
     "rerun": (("id",), {"principal": ANN, "key": "k"}, "rerun_job"),
+    "forget": (("bob",), {"principal": ANN, "reason": "asked for"}, "forget_person"),
 }
 
 

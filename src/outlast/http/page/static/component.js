@@ -1432,7 +1432,8 @@ async function post(request, storage, stored, credentials, signal) {
       if ((status === 200 || status === 202) && said?.id) {
         forget();
         const replayed = answer?.headers.get("Idempotency-Replayed") === "true";
-        return { job: /** @type {Job} */ (said), href: new URL(`${url}/${said.id}`).pathname, key, name, stored, replayed };
+        const expired = said.expired === true;
+        return { job: /** @type {Job} */ (said), href: new URL(`${url}/${said.id}`).pathname, key, name, stored, replayed, expired };
       }
       signal?.throwIfAborted();
       if (status > 202 && !AGAIN.includes(status) && said?.code !== "still_admitting") {

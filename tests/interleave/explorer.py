@@ -37,7 +37,7 @@ from psycopg.pq import ConnStatus, TransactionStatus
 from psycopg.waiting import Ready
 
 from interleave.checks import violations
-from interleave.scenes import JOB, TENANT, Connection, Stage
+from interleave.scenes import JOB, OTHER, TENANT, Connection, Stage
 from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.postgres.session import Profile
 from outlast.store.program import Access, Operation, Repeat, Rows, Statement
@@ -54,6 +54,7 @@ EVERY = "OUTLAST_TEST_EVERY_ORDER"
 """Set in the environment, orders that only exchange steps which commute are run too."""
 SEED = 20_300_101
 _STUCK = 20.0
+_ROWS: dict[int | str, tuple[str, str]] = {"job": ("job", "id = %s"), "other": ("job", "id = %s"), "key": ("submission", "job_id = %s")}
 _WRITES = re.compile(r"for no key update|for update|insert into|\bupdate |delete from")
 _TABLES = re.compile(rf'"{SCHEMA}"\.([a-z_]+)')
 
@@ -66,7 +67,7 @@ class Wrong(AssertionError):
 class Act:
     """One side of a pair. `chain`: a second operation that follows from the value of the first, if any.
 
-    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, or "job".
+    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, "job", "other" or "key".
     ends_job: when its verdict is this, nothing of the job may be written after its commit. client: its session is a client's.
     """
 
@@ -615,11 +616,12 @@ class Explorer:
         holder = self._locker.connection
         with holder.transaction():
             for row in rows:
-                table, key = ("job", "id = %s") if row == "job" else ("queue_entry", f"job_id = %s and no = {row}")
-                holder.execute(f'select from "{SCHEMA}".{table} where tenant = %s and {key} for no key update', (TENANT, JOB))
+                table, key = _ROWS.get(row, ("queue_entry", f"job_id = %s and no = {row}"))
+                place = (TENANT, OTHER if row == "other" else JOB)
+                holder.execute(f'select from "{SCHEMA}".{table} where tenant = %s and {key} for no key update', place)
                 if written:
                     column = "label" if row == "job" else "code"
-                    holder.execute(f'update "{SCHEMA}".{table} set {column} = {column} where tenant = %s and {key}', (TENANT, JOB))
+                    holder.execute(f'update "{SCHEMA}".{table} set {column} = {column} where tenant = %s and {key}', place)
             yield
 
 

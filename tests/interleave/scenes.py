@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from outlast.domain.access import Scope
-from outlast.domain.effects import EffectCall
+from outlast.domain.effects import EffectCall, EffectRef, Intent
 from outlast.domain.kinds import TaskSpec
 from outlast.domain.model import TargetRef, UniquePolicy
 from outlast.domain.work import ActiveKey, Admission, Asked, Failed, Finished, TaskRef
@@ -23,7 +23,7 @@ from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
 from outlast.store.program import Operation, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control, effects, targets
+from outlast.store.programs import admission, claims, completion, control, effects, retention, steps, targets
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -35,6 +35,7 @@ TICK = 100_000
 """Seconds: past every lease, due time and window of the scenes."""
 LEASE_MS = 30_000
 RETENTION_MS = 5_000_000
+HORIZON_MS = 9_000_000
 WINDOW_MS = 70_000_000
 
 TENANT, OWNER, QUEUE = "acme", "ada", "q"
@@ -266,7 +267,57 @@ def _reruns_met(b: Builder) -> None:
     b.run(effects.begin(ref(0), CALL))
 
 
+def _ended(b: Builder) -> None:
+    """A completed job with a step, an effect that happened, and optional work that failed."""
+    b.run(admission.admit([job(task(0), task(1, optional=True))]))
+    b.give_up(1)
+    b.hold(0)
+    b.run(steps.store_step(ref(0), "s", '"kept"'))
+    b.run(effects.begin(ref(0), CALL))
+    b.run(effects.settle(EffectRef(TENANT, JOB, "t0", CALL.name, CALL.input_hash), Intent(JOB, 0, 1), "confirmed", "1"))
+    b.run(completion.finish([Finished(ref(0), "w0", '"done"')], RETENTION_MS))
+
+
+def _target_ended(b: Builder) -> None:
+    """A completed job with a target, and a result that was parked."""
+    b.run(admission.admit([replace(job(task(2)), target=TargetRef("d", "1"))]))
+    b.hold(2)
+    b.run(targets.park(Finished(ref(2), "w2", '"parked"'), RETENTION_MS))
+
+
+def _reruns_of(b: Builder) -> None:
+    """Two jobs that repeat a third one, which was purged: both held, and the first has begun the effect that they share."""
+    for made, key in ((JOB, "k1"), (OTHER, "k2")):
+        b.run(admission.admit([replace(job(task(0), id=made, key=key), effect_root=ROOT, rerun_of=ROOT)]))
+    b.hold(0)
+    b.hold(0)
+    b.run(effects.begin(ref(0), CALL))
+
+
+def _reruns_left(b: Builder) -> None:
+    """Of them the first has ended."""
+    _reruns_of(b)
+    b.run(completion.finish([Finished(ref(0), "w0", '"done"')], RETENTION_MS))
+
+
+def _reruns_ended(b: Builder) -> None:
+    """Of them both have ended."""
+    _reruns_left(b)
+    b.run(completion.finish([Finished(replace(ref(0), job_id=OTHER), "w0", '"done"')], RETENTION_MS))
+
+
+def _buried(b: Builder) -> None:
+    """A job that was purged: its key answers until the clock moves on."""
+    _ended(b)
+    b.run(retention.purge(TENANT, [JOB], horizon_ms=HORIZON_MS, older_ms=0))
+
+
 SCENES = {
+    "ended": _ended,
+    "target_ended": _target_ended,
+    "reruns_left": _reruns_left,
+    "reruns_ended": _reruns_ended,
+    "buried": _buried,
     "target": _target,
     "effects": _effects,
     "reruns": _reruns,

@@ -192,3 +192,15 @@ u as (
     active_key = case when j.open > c.n then j.active_key end
   from c where j.tenant = c.tenant and j.id = c.job_id)
 select e.tenant, e.job_id::text, e.no, (select count(*) from de) from e
+
+-- name: delete_jobs
+-- Jobs that are locked, with all that is theirs alone.
+with tasks as (delete from {outlast.task} where tenant = :tenant and job_id {among_ids:ids}),
+attention as (delete from {outlast.attention} where tenant = :tenant and job_id {among_ids:ids}),
+outputs as (delete from {outlast.output} where tenant = :tenant and job_id {among_ids:ids}),
+steps as (delete from {outlast.step} where tenant = :tenant and job_id {among_ids:ids}),
+attempts as (delete from {outlast.attempt} where tenant = :tenant and job_id {among_ids:ids}),
+edges as (delete from {outlast.edge} where tenant = :tenant and job_id {among_ids:ids}),
+inputs as (delete from {outlast.job_input} where tenant = :tenant and job_id {among_ids:ids})
+delete from {outlast.job} where tenant = :tenant and id {among_ids:ids}
+returning id::text

@@ -60,15 +60,7 @@ def expired() -> Program[int]:
 
 def delete(tenant: str, ids: Sequence[str], roots: Iterable[str]) -> Program[None]:
     """Deletes jobs that are locked, with all that is theirs but their submissions; effects only with the last job of their root."""
-    place = {"tenant": tenant, "ids": json.dumps(list(ids))}
-    yield Statement("delete_tasks", place)
-    yield Statement("delete_attention", place)
-    yield Statement("delete_outputs", place)
-    yield Statement("delete_steps", place)
-    yield Statement("delete_attempts", place)
-    yield Statement("delete_edges", place)
-    yield Statement("delete_inputs", place)
-    yield Statement("delete_jobs", place)
+    yield Statement("delete_jobs", {"tenant": tenant, "ids": json.dumps(list(ids))})
     effects = {"tenant": tenant, "roots": json.dumps(sorted(set(roots)))}
     if (yield Statement("lock_effects", effects)):
         yield Statement("delete_effects", effects)

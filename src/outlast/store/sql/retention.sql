@@ -29,30 +29,6 @@ update {outlast.submission} set purged_at = {now}, expires_at = {in:horizon_ms},
 where tenant = :tenant and job_id {among_ids:ids}
 returning key
 
--- name: delete_attention
-delete from {outlast.attention} where tenant = :tenant and job_id {among_ids:ids}
-
--- name: delete_attempts
-delete from {outlast.attempt} where tenant = :tenant and job_id {among_ids:ids}
-
--- name: delete_steps
-delete from {outlast.step} where tenant = :tenant and job_id {among_ids:ids}
-
--- name: delete_outputs
-delete from {outlast.output} where tenant = :tenant and job_id {among_ids:ids}
-
--- name: delete_edges
-delete from {outlast.edge} where tenant = :tenant and job_id {among_ids:ids}
-
--- name: delete_tasks
-delete from {outlast.task} where tenant = :tenant and job_id {among_ids:ids}
-
--- name: delete_inputs
-delete from {outlast.job_input} where tenant = :tenant and job_id {among_ids:ids}
-
--- name: delete_jobs
-delete from {outlast.job} where tenant = :tenant and id {among_ids:ids}
-
 -- name: lock_effects
 -- Of two that delete the last two jobs of a root, the second waits here; only its next statement sees that the first one's are gone.
 select name from {outlast.effect} where tenant = :tenant and effect_root {among_ids:roots}

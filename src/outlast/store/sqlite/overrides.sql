@@ -28,3 +28,28 @@ returning tenant, job_id, no, fence
 
 -- name: has_children
 select 1 from {outlast.edge} where tenant = :tenant and job_id = :job_id and parent = :no limit 1
+
+-- name: delete_tasks
+delete from {outlast.task} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_attention
+delete from {outlast.attention} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_outputs
+delete from {outlast.output} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_steps
+delete from {outlast.step} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_attempts
+delete from {outlast.attempt} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_edges
+delete from {outlast.edge} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_inputs
+delete from {outlast.job_input} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_job_rows
+delete from {outlast.job} where tenant = :tenant and id {among_ids:ids}
+returning id

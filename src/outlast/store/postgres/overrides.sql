@@ -194,7 +194,7 @@ u as (
 select e.tenant, e.job_id::text, e.no, (select count(*) from de) from e
 
 -- name: delete_jobs
--- Jobs that are locked, with all that is theirs alone.
+-- Jobs that are locked, with all that is theirs alone. `is true` as in `lock_due`.
 with tasks as (delete from {outlast.task} where tenant = :tenant and job_id {among_ids:ids}),
 attention as (delete from {outlast.attention} where tenant = :tenant and job_id {among_ids:ids}),
 outputs as (delete from {outlast.output} where tenant = :tenant and job_id {among_ids:ids}),
@@ -202,5 +202,5 @@ steps as (delete from {outlast.step} where tenant = :tenant and job_id {among_id
 attempts as (delete from {outlast.attempt} where tenant = :tenant and job_id {among_ids:ids}),
 edges as (delete from {outlast.edge} where tenant = :tenant and job_id {among_ids:ids}),
 inputs as (delete from {outlast.job_input} where tenant = :tenant and job_id {among_ids:ids})
-delete from {outlast.job} where tenant = :tenant and id {among_ids:ids}
+delete from {outlast.job} where id {among_ids:ids} and (tenant = :tenant) is true
 returning id::text

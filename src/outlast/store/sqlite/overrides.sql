@@ -51,5 +51,5 @@ delete from {outlast.edge} where tenant = :tenant and job_id {among_ids:ids}
 delete from {outlast.job_input} where tenant = :tenant and job_id {among_ids:ids}
 
 -- name: delete_job_rows
-delete from {outlast.job} where tenant = :tenant and id {among_ids:ids}
+delete from {outlast.job} where id {among_ids:ids} and (tenant = :tenant) is true
 returning id

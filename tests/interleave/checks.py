@@ -151,13 +151,17 @@ def _effects(state: State, before: State) -> list[str]:
         if row["outcome"] is not None and row["state"] != "confirmed":
             found.append(f"{where}: an outcome")
         was = old.get(_key(row))
-        if was is not None and was["state"] == "confirmed" and row != was:
+        if was is not None and was["state"] == "confirmed" and _timeless(row) != _timeless(was):
             found.append(f"{where}: it was confirmed, and changed")
         if was is not None and was["provider_key"] != row["provider_key"]:
             found.append(f"{where}: another key")
     if {_key(row) for row in before["effect"] if row["effect_root"] in roots} - {_key(row) for row in state["effect"]}:
         found.append("an effect is gone")
     return found
+
+
+def _timeless(row: Row) -> Row:
+    return {name: value for name, value in row.items() if not name.endswith("_at")}
 
 
 def _key(row: Row) -> tuple[Any, ...]:

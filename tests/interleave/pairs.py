@@ -267,38 +267,17 @@ REPLAY = (
 _AGAIN = (acts.admit(OTHER, name="again"), acts.admit(OTHER, fingerprint="f2", name="otherwise"))
 _LATER = tuple(replace(act, ticked=True) for act in (*_AGAIN, acts.admit(THIRD, name="again too")))
 RETENTION = (
-    *_between(
-        "ended",
-        (acts.purge(),),
-        (
-            acts.purge(),
-            acts.rerun_of(OTHER),
-            acts.cancel(),
-            acts.act(1, "retry"),
-            acts.replayed(),
-            *_AGAIN,
-            acts.settle(0, "unknown"),
-            acts.renew(0),
-            acts.claim(10, "v"),
-        ),
-    ),
-    *_between("last", (acts.purge(),), (acts.finish(0), acts.give_up(0), acts.cancel(), acts.close_window(1))),
-    *_between("cancelled_once", (acts.purge(),), (acts.stop(0), acts.stop_lost(0), acts.cancel())),
-    *_between(
-        "reruns_ended",
-        (acts.purge(),),
-        (acts.purge(OTHER), acts.purge(JOB, OTHER), acts.purge(OTHER, JOB), acts.rerun_of(THIRD, root=ROOT)),
-    ),
-    *_between(
-        "reruns_left", (acts.purge(),), (acts.begin(0, job=OTHER), acts.settle(0, "confirmed", root=ROOT), acts.retake(0, job=OTHER))
-    ),
+    *_between("ended", (acts.purge(),), (acts.purge(), acts.rerun_of(OTHER), acts.cancel(), acts.act(1, "retry"), *_AGAIN)),
+    *_between("last", (acts.purge(),), (acts.finish(0), acts.cancel())),
+    *_between("cancelled_once", (acts.purge(),), (acts.stop(0), acts.stop_lost(0))),
+    *_between("reruns_ended", (acts.purge(),), (acts.purge(OTHER), acts.rerun_of(THIRD, root=ROOT))),
+    *_between("reruns_left", (acts.purge(),), (acts.begin(0, job=OTHER), acts.settle(0, "confirmed", root=ROOT))),
     *_between("buried", (acts.drop_expired(),), (acts.drop_expired(), *_LATER[:2])),
-    *_among("buried", _LATER),
+    *_between("buried", _LATER[:1], _LATER[1:]),
 )
 FORGETTING = (
-    *_between("ended", (acts.erase(),), (acts.erase(), acts.purge(), acts.rerun_of(OTHER), acts.cancel(), _AGAIN[0])),
-    *_between("reruns_ended", (acts.erase(),), (acts.erase(OTHER), acts.purge(OTHER), acts.erase(OTHER, JOB))),
-    *_between("last", (acts.erase(),), (acts.finish(0), acts.fail(0), acts.act(1, "retry"), acts.cancel(), acts.renew(0))),
-    *_between("queue", (acts.erase(),), (acts.claim(2, "u", 0, 1, 2), acts.wake(3), acts.admit(OTHER, name="again"))),
-    *_between("cancelled_once", (acts.erase(),), (acts.stop(0), acts.stop_lost(0))),
+    *_between("ended", (acts.erase(),), (acts.purge(), acts.rerun_of(OTHER), _AGAIN[0])),
+    Pair("reruns_ended", acts.erase(), acts.erase(OTHER)),
+    *_between("last", (acts.erase(),), (acts.finish(0), acts.act(1, "retry"), acts.renew(0))),
+    *_between("queue", (acts.erase(),), (acts.claim(2, "u", 0, 1, 2), acts.admit(OTHER, name="again"))),
 )

@@ -24,10 +24,13 @@ from outlast import (
     Completion,
     Confirmed,
     Context,
+    Expired,
+    Forgotten,
     Handle,
     ItemTask,
     JobView,
     Kind,
+    Outcome,
     Outlast,
     Page,
     Permanent,
@@ -39,6 +42,7 @@ from outlast import (
     Retry,
     RetryPolicy,
     Snooze,
+    State,
     Submission,
     SyncContext,
     TargetRef,
@@ -319,16 +323,22 @@ async def use() -> None:
     except AlreadyCompleted as refused:
         assert_type(refused.job, JobView)
         assert_type(refused.code, str)
+    except Expired as refused:
+        assert_type((refused.state, refused.outcome, refused.finished_at, refused.purged_at), tuple[State, Outcome, datetime, datetime])
     except UniqueActive as refused:
         assert_type(refused.job, JobView)
         assert_type(refused.shown, bool)
     assert_type(await jobs.replay(job.id, principal=who, reason="The provider is back."), JobView)
+    assert_type(await jobs.forget("ann", principal=who, reason="Asked for."), Forgotten)
+    assert_type(handle.expired, bool)
 
 
 def use_sync() -> None:
     assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who), Handle)
     assert_type(jobs.sync.submit(report, Report(month="1"), owner=who, unique=Unique("x", "reject")), Handle)
     assert_type(jobs.sync.replay("id", principal=who, reason="The provider is back."), JobView)
+    forgotten = jobs.sync.forget("ann", principal=who, reason="Asked for.")
+    assert_type((forgotten.jobs, forgotten.cancelled, forgotten.stopping, forgotten.keys), tuple[int, int, int, int])
     assert_type(jobs.sync.result("id", write, principal=who), str)
 
 
@@ -487,6 +497,8 @@ async def bad_submit() -> None:
     await jobs.submit(report, Report(month="1"), owner=who, not_before=60)  # type: ignore
     await jobs.submit(report, Report(month="1"), owner=who, unique="x")  # type: ignore
     await jobs.replay("id", principal=who)  # type: ignore
+    await jobs.forget("ann", principal=who)  # type: ignore
+    await jobs.forget(who, principal=who, reason="Asked for.")  # type: ignore
     jobs.submit(report, Report(month="1"), owner=who)  # type: ignore
     await jobs.submit_many([Submission(report, Import("x"))], owner=who)  # type: ignore
     await jobs.submit_many([report], owner=who)  # type: ignore

@@ -11,11 +11,11 @@ from migrations.support import applied
 from outlast.domain.access import Scope
 from outlast.domain.effects import EffectCall, Met
 from outlast.domain.errors import NotMigrated
-from outlast.domain.work import Control
+from outlast.domain.work import Control, Finished
 from outlast.store import open as stores
 from outlast.store.open import open_store, parse
 from outlast.store.postgres import migrating as postgres
-from outlast.store.programs import claims, control, effects, status
+from outlast.store.programs import claims, completion, control, effects, retention, status
 from outlast.store.sqlite import migrating as sqlite
 
 ANN = Scope("acme", "ann")
@@ -92,5 +92,8 @@ def test_a_store_with_rows_is_upgraded_and_its_jobs_go_on(old: str) -> None:
         met = store.run_sync(effects.begin(claimed.ref, EffectCall("mail", "x", 1_000)))
         assert isinstance(met, Met)
         assert (met.state, met.ref.effect_root, met.intent.fence) == ("intended", JOB, 2)
+        store.run_sync(completion.finish([Finished(claimed.ref, "w", "1")], 0))
+        assert store.run_sync(retention.purge("acme", [JOB], horizon_ms=60_000)) == [JOB]
+        assert store.run_sync(status.job(ANN, JOB)) is None
     finally:
         store.close_sync()

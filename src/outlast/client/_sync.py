@@ -24,7 +24,7 @@ class SyncClient:
     """Submits, shows and controls jobs.
 
     Any call may raise StoreUnavailable or NotMigrated; one for a principal raises NotFound alike for what is unknown and what is
-    not theirs. version=None: whatever it is now.
+    not theirs, and Expired for what was their own and is no longer kept. version=None: whatever it is now.
     """
 
     def __init__(self, app: Application, store: Callable[[], Store], sessions: Sessions | None = None) -> None:
@@ -50,6 +50,7 @@ class SyncClient:
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
+        Once that is no longer kept, the repeat names it and how it ended (`expired`), until its horizon is over.
         Raises, nothing written: Invalid, KeyReused, UniqueActive, NotRegistered, StoreUnavailable; OutcomeUnknown (repeat with the
         same key).
         A naive `not_before` is Invalid.

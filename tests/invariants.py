@@ -30,6 +30,7 @@ TASK_STATES = ("blocked", "open", "needs_attention", *FINAL_TASKS)
 ACTIONS = {"retry", "answer", "skip", "dismiss"}
 CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 TABLES = ("job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention", "submission", "effect", "slot")
+TOMBSTONE = ("expires_at", "final_state", "outcome", "finished_at", "purged_at")
 
 
 def check(url: str, *, settled: bool = False) -> None:
@@ -386,6 +387,11 @@ def _of_lease(entry: Row) -> Iterator[str]:
         yield "B1: waits for nothing"
 
 
+def _buried(row: Row) -> bool:
+    """Whether a key says all that is to be said of a job that was purged."""
+    return all(row.get(name) is not None for name in TOMBSTONE) and row["final_state"] in FINAL_JOBS
+
+
 class _Snapshot:
     """All jobs of a store."""
 
@@ -454,15 +460,19 @@ class _Snapshot:
                 yield f"C8: the claim of task {entry['no']} of job {entry['job_id']} has {seen[claim]} slots of {entry['slot_key']!r}"
 
     def orphans(self) -> Iterator[str]:
-        """I1, A3: rows of no job, or of no task of theirs."""
+        """I1, A3: rows of no job, or of no task of theirs; keys of purged jobs that say too little, or keys of others that say too much."""
+        roots = {(job["tenant"], job["effect_root"]) for job in self.tables["job"]}
         for table in TABLES[1:]:
             for row in self.tables[table]:
                 if row["job_id"] is None and table == "slot":
                     continue
                 job = self.jobs.get((row["tenant"], row["job_id"]))
                 if job is None:
-                    if table != "submission" or "purged_at" not in row or row["purged_at"] is None:
+                    kept = (row["tenant"], row["effect_root"]) in roots if table == "effect" else table == "submission" and _buried(row)
+                    if not kept:
                         yield f"I1: a row of {table} of the job {row['job_id']}, which is not there"
+                elif table == "submission" and any(row.get(name) is not None for name in TOMBSTONE):
+                    yield f"I1: the key {row['key']!r} says that job {row['job_id']} was purged, and it is there"
                 elif "no" in row and row["no"] not in job.tasks:
                     yield f"I1: a row of {table} of task {row['no']} of job {row['job_id']}, which is not there"
         ids = [job["id"] for job in self.tables["job"]]

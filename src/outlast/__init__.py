@@ -4,7 +4,7 @@ from outlast.app import Outlast
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
 from outlast.client.calls import Submission
-from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion, UniqueActive
+from outlast.domain.conflicts import AlreadyCompleted, Conflict, Expired, NotReady, StaleVersion, UniqueActive
 from outlast.domain.defaults import Settings
 from outlast.domain.effects import Confirmed
 from outlast.domain.errors import (
@@ -31,6 +31,7 @@ from outlast.domain.model import (
     AttemptView,
     Attention,
     EffectView,
+    Forgotten,
     Handle,
     JobView,
     Outcome,
@@ -68,8 +69,10 @@ __all__ = [
     "Contended",
     "Context",
     "EffectView",
+    "Expired",
     "Failure",
     "Forbidden",
+    "Forgotten",
     "Handle",
     "Invalid",
     "ItemTask",

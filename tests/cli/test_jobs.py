@@ -38,7 +38,12 @@ def test_the_same_key_and_request_again_are_the_same_job_and_said_to_be_replayed
     first = either.run(*command, stdin="{}").stdout.splitlines()
     again = either.run(*command, stdin="{}").stdout.splitlines()
     assert again == [first[0], "queued (replayed: this key and request came before)"]
-    assert json.loads(either.run(*command, "--json", stdin="{}").stdout) == {"id": first[0], "state": "queued", "replayed": True}
+    assert json.loads(either.run(*command, "--json", stdin="{}").stdout) == {
+        "id": first[0],
+        "state": "queued",
+        "replayed": True,
+        "expired": False,
+    }
     refused = either.run(*command, stdin='{"seconds": 1.5}', code=4).stderr
     assert "belongs to another request" in refused
     assert refused.endswith("(key_reused)\n")
@@ -257,7 +262,7 @@ def test_rerun_needs_the_application_and_a_final_job(either: Shell) -> None:
     new, state = either.run(*command).stdout.splitlines()
     assert state == "queued"
     again = json.loads(either.run(*command, "--json").stdout)
-    assert again == {"id": new, "state": "queued", "replayed": True, "rerun_of": job_id}
+    assert again == {"id": new, "state": "queued", "replayed": True, "expired": False, "rerun_of": job_id}
     job = shown(either, new)["job"]
     assert (job["rerun_of"], job["owner"]) == (job_id, "ann")
 

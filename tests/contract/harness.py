@@ -24,6 +24,7 @@ from outlast.domain.work import (
     Asked,
     Claimed,
     Control,
+    Erased,
     Failed,
     Finished,
     JobRow,
@@ -39,7 +40,21 @@ from outlast.domain.work import (
 )
 from outlast.store.drive import BadData
 from outlast.store.program import Operation, T
-from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, slots, status, sweep, targets
+from outlast.store.programs import (
+    admission,
+    claims,
+    completion,
+    control,
+    effects,
+    forgetting,
+    replay,
+    rerun,
+    retention,
+    slots,
+    status,
+    sweep,
+    targets,
+)
 
 TENANT = "acme"
 OWNER = "ann"
@@ -50,6 +65,7 @@ OPERATOR = Scope(TENANT, None)
 LEASE_MS = 30_000
 WINDOW_MS = 3_600_000  # of a question
 RETENTION_MS = 86_400_000
+HORIZON_MS = 172_800_000
 TIMEOUT_MS = 10_000  # of an effect's call
 JITTER = 0.5
 
@@ -461,6 +477,30 @@ class Harness:
             no=claimed.ref.no,
         )
         self.advance(entry[0]["ms"] - self.now)
+
+    # -- retention --------------------------------------------------------------------------------------------
+
+    def purge(self, limit: int = 100, *, older_ms: int | None = None) -> list[str]:
+        """One whole purge, as the worker does it but for the sizes of its batches: the ids that are gone."""
+        after: str | None = None
+        gone: list[str] = []
+        while True:
+            stretch = self.run(retention.due(after, limit=limit, older_ms=older_ms))
+            for tenant in sorted({job.tenant for job in stretch.due}):
+                ids = [job.id for job in stretch.due if job.tenant == tenant]
+                gone += self.run(retention.purge(tenant, ids, horizon_ms=HORIZON_MS, older_ms=older_ms))
+            after = stretch.last
+            if after is None:
+                return gone
+
+    def outlive(self, *jobs: str) -> None:
+        """Time passes until these jobs are no longer kept, and they are purged, with all others that are due."""
+        self.advance(RETENTION_MS)
+        assert {*jobs} <= {*self.purge()}
+
+    def erase(self, *jobs: str, owner: str = OWNER, tenant: str = TENANT, audit: str = "00000000-0000-7000-8000-0000000000f1") -> Erased:
+        """One step of a person's deletion."""
+        return self.run(forgetting.erase(tenant, owner, jobs, audit_id=audit, actor="olga"))
 
     # -- what people see --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from outlast import Context, Handle, Outlast, Permanent, Principal, Retry, Snooze, SyncContext
+from outlast import Context, Handle, Outlast, Permanent, Principal, Retry, Settings, Snooze, SyncContext
 from outlast.observe.correlation import correlation_id, worker_id
 from outlast.rehearsal import ledger
 
@@ -379,3 +379,24 @@ def _record(input: Errand, before: str, looks: list[tuple[str | None, str | None
     if input.fails:
         raise RuntimeError(input.name)
     return input.name
+
+
+# ---- retention (I1) ----
+
+brief = Outlast("sqlite:///unused.db", settings=Settings(retention=0.2))
+
+
+@dataclass
+class Nothing:
+    pass
+
+
+@brief.task
+async def keep(ctx: Context, input: Nothing) -> int:
+    """Leaves a step and an effect."""
+    await ctx.step("first", lambda: 1)
+    return await ctx.effect("outside", _outside, idempotent=True)
+
+
+async def _outside(key: str) -> int:
+    return 2

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from contract.harness import ANN, RETENTION_MS, TIMEOUT_MS, WINDOW_MS, Harness
+from contract.harness import ANN, HORIZON_MS, OWNER, RETENTION_MS, TENANT, TIMEOUT_MS, WINDOW_MS, Harness
 from contract.plans import a
 from outlast.domain.effects import Judged, Met
 from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef
-from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, OpenWindow, Settled, Swept, Verdict, Woken
-from outlast.store.programs import claims, completion, control, queues, slots, sweep
+from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, Erased, OpenWindow, Settled, Swept, Verdict, Woken
+from outlast.store.programs import claims, completion, control, forgetting, queues, retention, slots, sweep
 from outlast.store.programs.steps import store_step
 
 
@@ -242,7 +242,67 @@ def _for_target(h: Harness) -> Claimed:
 
 DEED = {"audit_id": "00000000-0000-7000-8000-000000000001", "tenant": "acme", "actor": "olga", "reason": "The printer is down."}
 
+
+AUDIT = "00000000-0000-7000-8000-0000000000f1"
+
+
+def _ended(h: Harness, *, due: bool = True) -> list[str]:
+    """Two jobs of one key each, with steps and effects; one completed, one cancelled; and time has passed."""
+    jobs = [h.admit(a("one"), a("two", optional=True, after="one"), key=key) for key in "ab"]
+    for claimed in h.claim():
+        h.settle(h.intend(claimed), "confirmed", "1")
+        h.run(store_step(claimed.ref, "page", "1"))
+        h.finish(claimed)
+    h.finish(h.take("two"))
+    h.cancel(jobs[1])
+    if due:
+        h.advance(RETENTION_MS)
+    return jobs
+
+
+def _purge(h: Harness, jobs: list[str]) -> list[str]:
+    return h.run(retention.purge(TENANT, jobs, horizon_ms=HORIZON_MS))
+
+
+def _outlived(h: Harness) -> list[str]:
+    jobs = _ended(h)
+    _purge(h, jobs)
+    h.advance(HORIZON_MS)
+    return jobs
+
+
+def _buried(h: Harness) -> list[str]:
+    jobs = _ended(h)
+    _purge(h, jobs)
+    return jobs
+
+
+def _persons(h: Harness) -> list[str]:
+    """A person's jobs: two ended, one held, one that waits; and the record of their deletion."""
+    jobs = [*_ended(h, due=False), h.admit(key="c")]
+    h.take()
+    h.run(_record())
+    return [*jobs, h.admit()]
+
+
+def _record() -> Any:
+    return forgetting.record(AUDIT, tenant=TENANT, actor="olga", subject="sha256:1", reason="Asked for.")
+
+
+def _drop_expired(h: Harness, _: object) -> int:
+    return h.run(retention.drop_expired(9))
+
+
 SCENES: dict[str, Scene] = {
+    # A repeat finds nothing more to delete: what the first one did is there.
+    "purge": Scene(_ended, _purge, lambda r: len(r) in (2, 0)),
+    "drop expired": Scene(_outlived, _drop_expired, lambda r: r in (2, 0)),
+    "admit after the horizon": Scene(
+        lambda h: (_outlived(h), h.admission(key="a"))[1], lambda h, job: h.submit(job), lambda r: not r[0].replayed
+    ),
+    "record": Scene(lambda _h: None, lambda h, _: h.run(_record()), is_(None)),
+    "erase": Scene(_persons, lambda h, jobs: h.erase(*jobs, audit=AUDIT), lambda r: r in (Erased(3, 2, 1), Erased(0, 0, 1))),
+    "drop tombstones": Scene(_buried, lambda h, _: h.run(forgetting.drop_tombstones(TENANT, OWNER, 9)), lambda r: r in (2, 0)),
     "park": Scene(_for_target, lambda h, claimed: h.park(claimed), accepted),
     "takeover": Scene(
         _for_target, lambda h, claimed: h.takeover(claimed.ref.job_id, version=1), lambda r: r in (Control.DONE, Control.REPEATED)

@@ -10,6 +10,7 @@ from interleave.explorer import Act
 from interleave.scenes import (
     CALL,
     HANDLERS,
+    HORIZON_MS,
     JOB,
     LEASE_MS,
     OTHER,
@@ -30,7 +31,21 @@ from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
-from outlast.store.programs import admission, claims, completion, control, effects, queues, replay, slots, steps, sweep
+from outlast.store.programs import (
+    admission,
+    claims,
+    completion,
+    control,
+    effects,
+    forgetting,
+    queues,
+    replay,
+    rerun,
+    retention,
+    slots,
+    steps,
+    sweep,
+)
 
 START_MS = round(START.timestamp() * 1000)
 
@@ -280,3 +295,32 @@ def close_window(no: int) -> Act:
         passes=("job",),
         ends_job=Swept.ABANDONED,
     )
+
+
+# -- what retention does --------------------------------------------------------------------------------------
+
+
+def purge(*jobs: str) -> Act:
+    """Deletes what is due of these jobs."""
+    ids = jobs or (JOB,)
+    named = tuple(name for name, one in (("job", JOB), ("other", OTHER)) if one in ids)
+    return Act(
+        f"purge {' '.join(named)}", lambda: retention.purge(TENANT, ids, horizon_ms=HORIZON_MS), ticked=True, passes=named, shown=tuple
+    )
+
+
+def drop_expired() -> Act:
+    return Act("drop expired", lambda: retention.drop_expired(9), ticked=True, passes=("key",))
+
+
+def rerun_of(id: str, *, key: str = "again", root: str = JOB) -> Act:
+    """A new job of the same request as one that has ended."""
+    wanted = replace(job(task(0), id=id, key=key), rerun_of=JOB, effect_root=root)
+    return Act(f"rerun {key}", lambda: rerun.admit_rerun(OWNERS, wanted), client=True)
+
+
+def erase(*jobs: str) -> Act:
+    """A step of the deletion of the person whose jobs these are."""
+    audit_id = "019a0000-0000-7000-8000-0000000000f1"
+    ids = jobs or (JOB,)
+    return Act(f"erase {len(ids)}", lambda: forgetting.erase(TENANT, OWNER, ids, audit_id=audit_id, actor="op"), client=True)

@@ -29,7 +29,10 @@ def violations(state: State, before: State) -> list[str]:
     found += [f"{table}: rows of no job" for table in ("task", "queue_entry", "job_input", "output", "step", "attempt", "attention", "edge")
               if {row["job_id"] for row in state[table]} - set(jobs)]  # fmt: skip
     found += [f"job {job} without input" for job in set(jobs) - {row["job_id"] for row in state["job_input"]}]
-    found += [f"the key {row['key']} names no job" for row in state["submission"] if row["job_id"] not in jobs]
+    for row in state["submission"]:
+        buried = [row[name] is not None for name in ("purged_at", "expires_at", "final_state", "outcome", "finished_at")]
+        if (all(buried), any(buried)) != ((False, False) if row["job_id"] in jobs else (True, True)):
+            found.append(f"the key {row['key']} names no job that it says is there, or a job that it says was purged")
     return found
 
 
@@ -145,25 +148,32 @@ def _effects(state: State, before: State) -> list[str]:
     found: list[str] = []
     fences = _fences(state)
     jobs = {job["id"]: job for job in state["job"]}
+    roots = {job["effect_root"] for job in state["job"]}
     old = {_key(row): row for row in before["effect"]}
     for row in state["effect"]:
         where = f"effect {row['name']} ({row['state']})"
-        if row["fence"] > fences.get((row["job_id"], row["no"]), 0):
+        if row["effect_root"] not in roots:
+            found.append(f"{where}: of a root of which no job is left")
+        if row["job_id"] in jobs and row["fence"] > fences.get((row["job_id"], row["no"]), 0):
             found.append(f"{where}: the intent of a fence that nobody had")
-        if row["effect_root"] != jobs[row["job_id"]]["effect_root"]:
+        if row["job_id"] in jobs and row["effect_root"] != jobs[row["job_id"]]["effect_root"]:
             found.append(f"{where}: not of its job's root")
         if (row["settled_at"] is not None) != (row["state"] in ("confirmed", "refused")):
             found.append(f"{where}: settled_at does not go with the state")
         if row["outcome"] is not None and row["state"] != "confirmed":
             found.append(f"{where}: an outcome")
         was = old.get(_key(row))
-        if was is not None and was["state"] == "confirmed" and row != was:
+        if was is not None and was["state"] == "confirmed" and _timeless(row) != _timeless(was):
             found.append(f"{where}: it was confirmed, and changed")
         if was is not None and was["provider_key"] != row["provider_key"]:
             found.append(f"{where}: another key")
-    if {_key(row) for row in before["effect"]} - {_key(row) for row in state["effect"]}:
+    if {_key(row) for row in before["effect"] if row["effect_root"] in roots} - {_key(row) for row in state["effect"]}:
         found.append("an effect is gone")
     return found
+
+
+def _timeless(row: Row) -> Row:
+    return {name: value for name, value in row.items() if not name.endswith("_at")}
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -172,11 +182,12 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 def _monotone(state: State, before: State) -> list[str]:
     found: list[str] = []
-    now, was = _fences(state), _fences(before)
+    there = {job["id"] for job in state["job"]}  # of a job that was deleted nothing is left, which `violations` sees to
+    now, was = _fences(state), {place: fence for place, fence in _fences(before).items() if place[0] in there}
     found += [f"fence of task {place[1]} went from {was[place]} to {now.get(place)}" for place in was if now.get(place, -1) < was[place]]
     for table, key in (("output", "no"), ("step", "name"), ("attempt", "fence"), ("attention", "id")):
         kept = {(row["job_id"], row["no"], row[key]) for row in state[table]}
-        gone = {(row["job_id"], row["no"], row[key]) for row in before[table]} - kept
+        gone = {(row["job_id"], row["no"], row[key]) for row in before[table] if row["job_id"] in there} - kept
         found += [f"{table} {row} is gone" for row in sorted(gone)]
     old = {job["id"]: job for job in before["job"]}
     for job in state["job"]:

@@ -37,7 +37,7 @@ from psycopg.pq import ConnStatus, TransactionStatus
 from psycopg.waiting import Ready
 
 from interleave.checks import violations
-from interleave.scenes import JOB, TENANT, Connection, Stage
+from interleave.scenes import JOB, OTHER, TENANT, Connection, Stage
 from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.postgres.session import Profile
 from outlast.store.program import Access, Operation, Repeat, Rows, Statement
@@ -66,7 +66,7 @@ class Wrong(AssertionError):
 class Act:
     """One side of a pair. `chain`: a second operation that follows from the value of the first, if any.
 
-    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, "job", or a slot.
+    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, "job", "other", "key", or a slot.
     ends_job: when its verdict is this, nothing of the job may be written after its commit. client: its session is a client's.
     """
 
@@ -630,11 +630,13 @@ class Explorer:
 
 
 def _named(row: int | str) -> tuple[str, str, str]:
-    """Where a row is that a third session locks, and a column of it to be written: a task's entry, the job, or `slot KEY N`."""
+    """Where a row is that a third session locks, and a column to be written: a task's entry, the job, the other one, its key, or a slot."""
     if isinstance(row, int):
         return "queue_entry", f"job_id = '{JOB}' and no = {row}", "code"
-    if row == "job":
-        return "job", f"id = '{JOB}'", "label"
+    if row in ("job", "other"):
+        return "job", f"id = '{JOB if row == 'job' else OTHER}'", "label"
+    if row == "key":
+        return "submission", f"job_id = '{JOB}'", "fingerprint"
     _, key, n = row.split()
     return "slot", f"key = '{key}' and n = {n}", "freed_at"
 

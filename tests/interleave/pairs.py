@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interleave import acts
 from interleave.explorer import Act
@@ -310,4 +310,24 @@ QUOTAS = (
     Pair("counted", acts.put(unique="u", policy="replace"), acts.put(THIRD, key="b")),
     Pair("counted", acts.put(unique="u", policy="replace"), acts.finish(0)),
     Pair("counted", acts.put_many(OTHER, THIRD, quota=3, keys=("a", "b")), acts.put(FOURTH, key="d", quota=3)),
+)
+
+# What has ended is deleted when its time is over: in ended, and in reruns_ended two jobs that have effects in common; in buried the key
+# of a job that was purged answers until the clock moves on.
+_AGAIN = (acts.admit(OTHER, name="again"), acts.admit(OTHER, fingerprint="f2", name="otherwise"))
+_LATER = tuple(replace(act, ticked=True) for act in (*_AGAIN, acts.admit(THIRD, name="again too")))
+RETENTION = (
+    *_between("ended", (acts.purge(),), (acts.purge(), acts.rerun_of(OTHER), acts.cancel(), acts.act(1, "retry"), *_AGAIN)),
+    *_between("last", (acts.purge(),), (acts.finish(0), acts.cancel())),
+    *_between("cancelled_once", (acts.purge(),), (acts.stop(0), acts.stop_lost(0))),
+    *_between("reruns_ended", (acts.purge(),), (acts.purge(OTHER), acts.rerun_of(THIRD, root=ROOT))),
+    *_between("reruns_left", (acts.purge(),), (acts.begin(0, job=OTHER), acts.settle(0, "confirmed", root=ROOT))),
+    *_between("buried", (acts.drop_expired(),), (acts.drop_expired(), *_LATER[:2])),
+    *_between("buried", _LATER[:1], _LATER[1:]),
+)
+FORGETTING = (
+    *_between("ended", (acts.erase(),), (acts.purge(), acts.rerun_of(OTHER), _AGAIN[0])),
+    Pair("reruns_ended", acts.erase(), acts.erase(OTHER)),
+    *_between("last", (acts.erase(),), (acts.finish(0), acts.act(1, "retry"), acts.renew(0))),
+    *_between("queue", (acts.erase(),), (acts.claim(2, "u", 0, 1, 2), acts.admit(OTHER, name="again"))),
 )

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from outlast.domain.access import Scope
-from outlast.domain.effects import EffectCall
+from outlast.domain.effects import EffectCall, EffectRef, Intent
 from outlast.domain.kinds import TaskSpec
 from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef, UniquePolicy
@@ -24,7 +24,7 @@ from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
 from outlast.store.program import Operation, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control, effects, queues, slots, targets
+from outlast.store.programs import admission, claims, completion, control, effects, queues, retention, slots, steps, targets
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -36,6 +36,7 @@ TICK = 100_000
 """Seconds: past every lease, due time and window of the scenes."""
 LEASE_MS = 30_000
 RETENTION_MS = 5_000_000
+HORIZON_MS = 9_000_000
 WINDOW_MS = 70_000_000
 
 TENANT, OWNER, QUEUE = "acme", "ada", "q"
@@ -330,10 +331,60 @@ def _keyed_new(b: Builder) -> None:
     b.run(admission.admit([job(task(0, limit=_K), task(1, limit=_K))]))
 
 
+def _ended(b: Builder) -> None:
+    """A completed job with a step, an effect that happened, and optional work that failed."""
+    b.run(admission.admit([job(task(0), task(1, optional=True))]))
+    b.give_up(1)
+    b.hold(0)
+    b.run(steps.store_step(ref(0), "s", '"kept"'))
+    b.run(effects.begin(ref(0), CALL))
+    b.run(effects.settle(EffectRef(TENANT, JOB, "t0", CALL.name, CALL.input_hash), Intent(JOB, 0, 1), "confirmed", "1"))
+    b.run(completion.finish([Finished(ref(0), "w0", '"done"')], RETENTION_MS))
+
+
+def _target_ended(b: Builder) -> None:
+    """A completed job with a target, and a result that was parked."""
+    b.run(admission.admit([replace(job(task(2)), target=TargetRef("d", "1"))]))
+    b.hold(2)
+    b.run(targets.park(Finished(ref(2), "w2", '"parked"'), RETENTION_MS))
+
+
+def _reruns_of(b: Builder) -> None:
+    """Two jobs that repeat a third one, which was purged: both held, and the first has begun the effect that they share."""
+    for made, key in ((JOB, "k1"), (OTHER, "k2")):
+        b.run(admission.admit([replace(job(task(0), id=made, key=key), effect_root=ROOT, rerun_of=ROOT)]))
+    b.hold(0)
+    b.hold(0)
+    b.run(effects.begin(ref(0), CALL))
+
+
+def _reruns_left(b: Builder) -> None:
+    """Of them the first has ended."""
+    _reruns_of(b)
+    b.run(completion.finish([Finished(ref(0), "w0", '"done"')], RETENTION_MS))
+
+
+def _reruns_ended(b: Builder) -> None:
+    """Of them both have ended."""
+    _reruns_left(b)
+    b.run(completion.finish([Finished(replace(ref(0), job_id=OTHER), "w0", '"done"')], RETENTION_MS))
+
+
+def _buried(b: Builder) -> None:
+    """A job that was purged: its key answers until the clock moves on."""
+    _ended(b)
+    b.run(retention.purge(TENANT, [JOB], horizon_ms=HORIZON_MS, older_ms=0))
+
+
 SCENES = {
     "keyed": _keyed,
     "keyed_cancelled": _keyed_cancelled,
     "keyed_new": _keyed_new,
+    "ended": _ended,
+    "target_ended": _target_ended,
+    "reruns_left": _reruns_left,
+    "reruns_ended": _reruns_ended,
+    "buried": _buried,
     "target": _target,
     "effects": _effects,
     "reruns": _reruns,

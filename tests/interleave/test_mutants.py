@@ -11,6 +11,7 @@ import pytest
 from interleave import acts
 from interleave.explorer import Explorer, Wrong
 from interleave.pairs import Pair
+from interleave.scenes import OTHER
 
 Sql = Mapping[str, str]
 
@@ -91,6 +92,16 @@ MUTANTS = (
         "a decision that does not lock the job",
         replaced("lock_job", _LOCK, ""),
         (Pair("grand", acts.act(5, "retry"), acts.act(5, "dismiss")),),
+    ),
+    Mutant(
+        "a purge that asks whether effects are the last of their root without locking them",
+        replaced("lock_effects", _LOCK, ""),
+        (Pair("reruns_ended", acts.purge(), acts.purge(OTHER)),),
+    ),
+    Mutant(
+        "a purge that takes a job which has a holder still",
+        replaced("lock_due", "and not exists (select 1", "and true or exists (select 1"),
+        (Pair("cancelled_once", acts.purge(), acts.stop(0)),),
     ),
     Mutant(
         "a sweep of open questions that does not lock the job",

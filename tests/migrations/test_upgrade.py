@@ -12,11 +12,11 @@ from migrations.support import applied
 from outlast.domain.access import Scope
 from outlast.domain.effects import EffectCall, Met
 from outlast.domain.errors import NotMigrated, QuotaExceeded
-from outlast.domain.work import Control
+from outlast.domain.work import Control, Finished
 from outlast.store import open as stores
 from outlast.store.open import open_store, parse
 from outlast.store.postgres import migrating as postgres
-from outlast.store.programs import admission, claims, control, effects, status
+from outlast.store.programs import admission, claims, completion, control, effects, retention, status
 from outlast.store.sqlite import migrating as sqlite
 from plans.filling import admission_of
 
@@ -97,5 +97,8 @@ def test_a_store_with_rows_is_upgraded_and_its_jobs_go_on(old: str) -> None:
         another = replace(admission_of(), owner="ann", kind="kind", quota=1)
         with pytest.raises(QuotaExceeded):
             store.run_sync(admission.admit_alone(another))  # a job of an older version is open, and counts
+        store.run_sync(completion.finish([Finished(claimed.ref, "w", "1")], 0))
+        assert store.run_sync(retention.purge("acme", [JOB], horizon_ms=60_000)) == [JOB]
+        assert store.run_sync(status.job(ANN, JOB)) is None
     finally:
         store.close_sync()

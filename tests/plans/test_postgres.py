@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.postgres.session import Profile
 from outlast.store.postgres.store import PostgresStore
 from outlast.store.program import Statement
-from outlast.store.programs import admission, claims, completion, control, slots, status, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, retention, slots, status, steps, sweep
 from plans.filling import OWNER, QUEUE, TENANT, admission_of, bulk, claim, drain
 from plans.reading import Connection, Prepared, buffers, first, nodes, scans, session
 
@@ -33,6 +34,9 @@ def _ref() -> TaskRef:
     return TaskRef(TENANT, str(uuid.uuid4()), 0, 1, "w:1")
 
 
+_IDS = [str(uuid.uuid4()) for _ in range(50)]
+_BATCH = {"tenant": TENANT, "ids": json.dumps(_IDS)}
+_ROOTS = {"tenant": TENANT, "roots": json.dumps(_IDS)}
 _FAILED = Failed(_ref(), "w", "error", "It failed.")
 HOT: dict[str, tuple[Statement, dict[str, str]]] = {
     "claim": (first(claim(1)), {"queue_entry": CLAIM_INDEX, "task": "task_pkey", "job": ONE_JOB, "job_input": "job_input_pkey"}),
@@ -72,6 +76,25 @@ HOT: dict[str, tuple[Statement, dict[str, str]]] = {
     "claimed_rows": (first(claims.claimed_by(QUEUE, "w:1")), {"queue_entry": f"{CLAIM_INDEX} or queue_entry_pkey"}),
     "job_view": (first(status.job(Scope(TENANT, OWNER), str(uuid.uuid4()))), {"job": ONE_JOB}),
     "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)), {"job": f"{OWNER_INDEX} or outlast_job_id"}),
+    "walk_jobs": (first(retention.due(None, limit=500)), {"job": "outlast_job_id"}),
+    "lock_due": (first(retention.purge(TENANT, _IDS, horizon_ms=1)), {"job": ONE_JOB, "queue_entry": "queue_entry_pkey"}),
+    "bury_submissions": (Statement("bury_submissions", {**_BATCH, "horizon_ms": 1}), {"submission": "outlast_submission_job"}),
+    "delete_jobs": (
+        Statement("delete_jobs", _BATCH),
+        {
+            "job": ONE_JOB,
+            "task": "task_pkey",
+            "job_input": "job_input_pkey",
+            "edge": "edge_pkey",
+            "output": "output_pkey",
+            "attempt": "attempt_pkey",
+            "step": "step_pkey",
+            "attention": "attention_pkey or outlast_attention_open",
+        },
+    ),
+    "lock_effects": (Statement("lock_effects", _ROOTS), {"effect": "effect_pkey"}),
+    "delete_effects": (Statement("delete_effects", _ROOTS), {"effect": "effect_pkey", "job": f"{ONE_JOB} or outlast_job_root"}),
+    "drop_expired": (first(retention.drop_expired(500)), {"submission": "outlast_submission_expires"}),
 }
 _CANCEL = control.cancel(Scope(TENANT, OWNER), str(uuid.uuid4()), version=None, actor=OWNER, retention_ms=1_000)
 _PLACE = {"tenant": TENANT, "job_id": str(uuid.uuid4())}
@@ -91,6 +114,7 @@ OF_CLIENTS: dict[str, tuple[Statement, dict[str, str]]] = {
     ),
     "free_quota": (Statement("free_quota", _QUOTA), {"job": ONE_JOB}),
     "quota_open": (Statement("quota_open", _QUOTA), {"job": ONE_JOB}),
+    "jobs_held": (Statement("jobs_held", _BATCH), {"queue_entry": "queue_entry_pkey"}),
 }
 
 
@@ -188,6 +212,14 @@ def test_the_sweep_of_ended_leases_goes_over_the_entries_once(stage: Stage) -> N
     assert looked_at <= 2 * pages + entries + 50
 
 
+def test_b43_a_walk_looks_at_a_stretch_and_no_more(stage: Stage) -> None:
+    walk = first(retention.due(None, limit=500))
+
+    looked_at = buffers(stage.prepared["walk_jobs"].explain(walk.params, analyze=True))
+
+    assert looked_at < 1_100  # two pages a job, one of the index and one of the table
+
+
 @pytest.mark.parametrize("name", OF_CLIENTS)
 @pytest.mark.parametrize("stage", [_full, _analyzed], ids=["full", "analyzed"], indirect=True)
 def test_a_clients_statements_read_by_index(stage: Stage, name: str) -> None:
@@ -208,3 +240,12 @@ def test_a_quota_counts_its_owners_jobs_and_no_others(stage: Stage) -> None:
 
     assert OWNER_INDEX in {node.get("Index Name") for node in nodes(plan)}
     assert "(Seq Scan)" not in scans(plan).get("job", set())
+
+
+@pytest.mark.parametrize("name", ["lock_jobs_of_person", "delete_jobs"])
+@pytest.mark.parametrize("stage", [_full, _analyzed], ids=["full", "analyzed"], indirect=True)
+def test_a_client_that_deletes_jobs_looks_at_those_alone(stage: Stage, name: str) -> None:
+    with session(stage.conninfo, worker=False) as connection:
+        looked_at = buffers(Prepared(connection, name).explain({**_BATCH, "owner": OWNER}, analyze=True))
+
+    assert looked_at < 1_500  # 50 ids, some ten tables; all jobs and their tasks would be thousands

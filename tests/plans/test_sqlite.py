@@ -13,7 +13,7 @@ import pytest
 from outlast.domain.access import Scope
 from outlast.domain.work import Filter
 from outlast.store.program import Statement
-from outlast.store.programs import claims, status, sweep
+from outlast.store.programs import claims, forgetting, retention, status, sweep
 from outlast.store.sqlite import migrating
 from outlast.store.sqlite.dialect import statements
 from plans.filling import HANDLER, OWNER, QUEUE, TENANT
@@ -22,6 +22,10 @@ from plans.reading import first
 JOB = "019a0000-0000-7000-8000-000000000001"
 PLACE = {"tenant": TENANT, "job_id": JOB, "no": 0}
 QUOTA = {"tenant": TENANT, "owner": OWNER, "kind": "k"}
+
+
+BATCH = {"tenant": TENANT, "ids": json.dumps([JOB])}
+ROOTS = {"tenant": TENANT, "roots": json.dumps([JOB])}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
 _MADE = ("json_each", "walk", "w", "(subquery-1)", "(subquery-3)", "(subquery-5)", "(subquery-8)")
@@ -51,6 +55,20 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "quota_used": (QUOTA, "outlast_quota_job_place"),
     "free_quota": (QUOTA, "outlast_quota_job_place"),
     "quota_open": (QUOTA, "outlast_quota_job_place"),
+    "walk_jobs": (first(retention.due(None, limit=500)).params, "outlast_job_id"),
+    "lock_due": (first(retention.purge(TENANT, [JOB], horizon_ms=1)).params, "outlast_job_id"),
+    "bury_submissions": ({**BATCH, "horizon_ms": 1}, "outlast_submission_job"),
+    **{f"delete_{name}": (BATCH, "PRIMARY KEY") for name in ("tasks", "attempts", "edges", "attention")},
+    "delete_job_rows": (BATCH, "outlast_job_id"),
+    **{f"delete_{name}": (BATCH, "sqlite_autoindex") for name in ("outputs", "steps", "inputs")},
+    "lock_effects": (ROOTS, "sqlite_autoindex"),
+    "delete_effects": (ROOTS, "sqlite_autoindex"),
+    "drop_expired": (first(retention.drop_expired(500)).params, "outlast_submission_expires"),
+    "tombstone_of": ({"tenant": TENANT, "owner": OWNER, "job_id": JOB}, "outlast_submission_job"),
+    "jobs_of_person": (first(forgetting.owned(TENANT, OWNER, None, 20)).params, "outlast_job_owner"),
+    "lock_jobs_of_person": ({**BATCH, "owner": OWNER}, "outlast_job_id"),
+    "jobs_held": (BATCH, "PRIMARY KEY"),
+    "drop_tombstones": ({"tenant": TENANT, "owner": OWNER, "limit": 9}, "PRIMARY KEY"),
 }
 
 

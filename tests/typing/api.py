@@ -24,11 +24,14 @@ from outlast import (
     Completion,
     Confirmed,
     Context,
+    Expired,
+    Forgotten,
     Handle,
     ItemTask,
     JobView,
     Kind,
     Limit,
+    Outcome,
     Outlast,
     Page,
     Permanent,
@@ -43,6 +46,7 @@ from outlast import (
     Retry,
     RetryPolicy,
     Snooze,
+    State,
     Submission,
     SyncContext,
     TargetRef,
@@ -323,6 +327,8 @@ async def use() -> None:
     except AlreadyCompleted as refused:
         assert_type(refused.job, JobView)
         assert_type(refused.code, str)
+    except Expired as refused:
+        assert_type((refused.state, refused.outcome, refused.finished_at, refused.purged_at), tuple[State, Outcome, datetime, datetime])
     except UniqueActive as refused:
         assert_type(refused.job, JobView)
         assert_type(refused.shown, bool)
@@ -332,6 +338,8 @@ async def use() -> None:
     assert_type(await jobs.pause_queue("mail", principal=who, reason="The server is down."), QueueChange)
     assert_type((await jobs.resume_queue("mail", principal=who, reason="It is back.")).queue, QueueView)
     assert_type(await jobs.queues(principal=who), tuple[QueueView, ...])
+    assert_type(await jobs.forget("ann", principal=who, reason="Asked for."), Forgotten)
+    assert_type(handle.expired, bool)
 
 
 def use_sync() -> None:
@@ -339,6 +347,8 @@ def use_sync() -> None:
     assert_type(jobs.sync.submit(report, Report(month="1"), owner=who, unique=Unique("x", "reject")), Handle)
     assert_type(jobs.sync.replay("id", principal=who, reason="The provider is back."), JobView)
     assert_type(jobs.sync.pause_queue("mail", principal=who, reason="The server is down.").changed, bool)
+    forgotten = jobs.sync.forget("ann", principal=who, reason="Asked for.")
+    assert_type((forgotten.jobs, forgotten.cancelled, forgotten.stopping, forgotten.keys), tuple[int, int, int, int])
     assert_type(jobs.sync.result("id", write, principal=who), str)
 
 
@@ -500,6 +510,8 @@ async def bad_submit() -> None:
     await jobs.replay("id", principal=who)  # type: ignore
     await jobs.pause_queue("mail", principal=who)  # type: ignore
     await jobs.resume_queue("mail", reason="It is back.")  # type: ignore
+    await jobs.forget("ann", principal=who)  # type: ignore
+    await jobs.forget(who, principal=who, reason="Asked for.")  # type: ignore
     jobs.submit(report, Report(month="1"), owner=who)  # type: ignore
     await jobs.submit_many([Submission(report, Import("x"))], owner=who)  # type: ignore
     await jobs.submit_many([report], owner=who)  # type: ignore

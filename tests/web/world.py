@@ -18,12 +18,15 @@ from msgspec import Struct
 
 from outlast import Ask, Context, Outlast, Permanent, Plan
 from outlast.store.open import migrate
+from outlast.store.programs import retention
 from web.shop import Choice, make
 from web.site import Site
 
 TENANTS: Final = ("acme", "globex")
 STATES: Final = ("queued", "question", "doubt", "broken", "completed", "cancelled")
 """What stands in for each state: three kinds of question among them, one that is answered, one that is skipped, one of a failure."""
+PURGED: Final = "purged"
+"""And a job that is no longer kept, but for its key."""
 NOBODYS: Final = "0190a8c0-4b5e-7c3d-8f00-0123456789ab"
 """A well-formed id of no job."""
 
@@ -109,7 +112,15 @@ def application(url: str) -> Outlast:
     return jobs
 
 
-_KINDS: Final = {"queued": "memo", "question": "picture", "doubt": "treaty", "broken": "poster", "completed": "memo", "cancelled": "memo"}
+_KINDS: Final = {
+    "queued": "memo",
+    "question": "picture",
+    "doubt": "treaty",
+    "broken": "poster",
+    "completed": "memo",
+    "cancelled": "memo",
+    PURGED: "memo",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +151,8 @@ class World:
         return found
 
     def ids(self, person: Person) -> set[str]:
-        """All jobs of somebody."""
-        return {job["id"] for job in self.jobs[person.who].values()}
+        """All jobs of somebody that there are."""
+        return {job["id"] for state, job in self.jobs[person.who].items() if state != PURGED}
 
 
 @pytest.fixture(scope="session")
@@ -159,18 +170,29 @@ def build(path: Path) -> World:
 
 async def _build(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     site = Site(application(f"sqlite:///{path}"))
-    submitted = {person.who: {state: await _submit(site, person, state) for state in STATES if state != "queued"} for person in EVERYBODY}
+    submitted = {
+        person.who: {state: await _submit(site, person, state) for state in (*STATES, PURGED) if state != "queued"} for person in EVERYBODY
+    }
     async with site.working():
         for who, jobs in submitted.items():
             for state in ("question", "doubt", "broken"):
                 jobs[state] = await site.until(jobs[state]["id"], lambda job: job["state"] == "needs_attention", who)
-            for state in ("completed", "cancelled"):
+            for state in ("completed", "cancelled", PURGED):
                 jobs[state] = await site.until(jobs[state]["id"], lambda job: job["finished_at"] is not None, who)
     for person in EVERYBODY:
         submitted[person.who]["queued"] = await _submit(site, person, "queued")
+        await purge(site, person.tenant, path, submitted[person.who][PURGED]["id"])
     site.app.stop()
     await site.jobs.close()
     return submitted
+
+
+async def purge(site: Site, tenant: str, path: Path, job_id: str) -> None:
+    """A final job's time is over, and the purge comes by."""
+    with sqlite3.connect(path) as db:
+        db.execute("update outlast_job set purge_at = 0 where id = ?", (job_id,))
+    db.close()
+    assert await site.jobs.store.run(retention.purge(tenant, [job_id], horizon_ms=site.jobs.desk.app.horizon_ms)) == [job_id]
 
 
 async def _submit(site: Site, person: Person, state: str) -> dict[str, Any]:

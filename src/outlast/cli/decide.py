@@ -7,6 +7,7 @@ import click
 from outlast.cli.exits import Exit, Refused
 from outlast.cli.options import TARGET, application, as_option, at_store, json_option, opened, operator_of, store_option
 from outlast.cli.output import note, say, say_json
+from outlast.cli.submit import came_before
 from outlast.cli.views import job_json, state_of
 from outlast.client._sync import SyncClient
 from outlast.domain.access import scope_of
@@ -116,10 +117,10 @@ def rerun(job_id: str, *, target: str | None, key: str | None, acting: Principal
     with opened(app) as client:
         handle = client.rerun(job_id, principal=acting_on(client, job_id, acting), key=key)
     if as_json:
-        say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed, "rerun_of": job_id})
+        say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed, "expired": handle.expired, "rerun_of": job_id})
         return
     say(handle.id)
-    say(f"{handle.state} (replayed: this key and request came before)" if handle.replayed else handle.state)
+    say(f"{handle.state}{came_before(handle)}")
 
 
 def tell(view: JobView, *, as_json: bool) -> None:

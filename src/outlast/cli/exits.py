@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from outlast.cli.output import note, safe
-from outlast.domain.conflicts import Conflict
+from outlast.domain.conflicts import Conflict, Expired
 from outlast.domain.errors import (
     Contended,
     Forbidden,
@@ -41,9 +41,9 @@ class Exit(IntEnum):
 MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
     {
         Exit.OK: "done, or nothing to do; a worker was told to stop and did",
-        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor",
+        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor, a deletion to be repeated",
         Exit.INVALID: "wrong usage, target, input or setting; nothing was written",
-        Exit.NOT_FOUND: "no such job, or not theirs",
+        Exit.NOT_FOUND: "no such job, not theirs, or no longer kept",
         Exit.CONFLICT: "the job stands otherwise, the key belongs to another request, or a quota is used up",
         Exit.UNAVAILABLE: "the store did not answer, or its answer to a commit was lost",
         Exit.NOT_MIGRATED: "the store is older or newer than this version: outlast migrate",
@@ -56,6 +56,7 @@ MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
 
 _BY_ERROR: Final[tuple[tuple[type[OutlastError], Exit], ...]] = (
     (NotFound, Exit.NOT_FOUND),
+    (Expired, Exit.NOT_FOUND),
     (Forbidden, Exit.FORBIDDEN),
     (KeyReused, Exit.CONFLICT),
     (QuotaExceeded, Exit.CONFLICT),

@@ -23,6 +23,8 @@ _COMMANDS: Final = {
     "migrate": "Bring the store's tables to this version, or say what is missing.",
     "jobs": "Submit, list, show, cancel, retry, answer and rerun jobs, and more.",
     "queues": "What waits, what runs, and how old it is; pause and resume.",
+    "prune": "Delete jobs that are no longer kept, or say which.",
+    "forget": "Delete everything that is a person's, on request.",
     "doctor": "Check versions, store, clock and leftovers; say what to do.",
     "demo": "Run the main job on real input and watch it survive.",
     "bench": "Measure a store on this machine.",

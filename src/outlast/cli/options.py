@@ -14,12 +14,14 @@ from outlast.app import Outlast
 from outlast.cli.target import load
 from outlast.client._sync import SyncClient
 from outlast.domain.access import OPERATOR
+from outlast.domain.defaults import LONGEST
 from outlast.domain.errors import Invalid
 from outlast.domain.model import Principal
 from outlast.store.open import EXAMPLES
 
 STORE = "OUTLAST_STORE"
 TARGET = "OUTLAST_TARGET"
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 store_option = click.option(
     "--store", metavar="URL", envvar=STORE, show_envvar=True, help="sqlite:///path (four slashes: absolute) or postgresql://..."
@@ -54,6 +56,18 @@ def seconds(text: str) -> float:
         value = math.nan
     if not math.isfinite(value) or value < 0:
         raise click.BadParameter(f"{text!r} is not a number of seconds; write for example 30 or 0.5")
+    return value
+
+
+def duration(text: str) -> float:
+    """Seconds from a number with a unit: 90s, 45m, 12h or 7d; a bare number is seconds."""
+    unit = _UNITS.get(text[-1:])
+    try:
+        value = float(text if unit is None else text[:-1]) * (unit or 1)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or not 0 <= value <= LONGEST:
+        raise click.BadParameter(f"{text!r} is not a duration; write for example 90s, 45m, 12h or 7d")
     return value
 
 

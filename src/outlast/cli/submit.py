@@ -16,7 +16,7 @@ from outlast.cli.options import application, identity, json_option, opened, stor
 from outlast.cli.output import say, say_json
 from outlast.domain.errors import NotRegistered, OutcomeUnknown
 from outlast.domain.kinds import Kind
-from outlast.domain.model import Principal
+from outlast.domain.model import Handle, Principal
 from outlast.domain.payload import parse
 from outlast.domain.values import decode
 
@@ -64,10 +64,17 @@ def command(
             again = f"The connection was lost at the commit. Run the same command again with --key {sent_key}: it makes no second job."
             raise Refused(again, exit_of(error), code=error.code) from error
     if as_json:
-        say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed})
+        say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed, "expired": handle.expired})
         return
     say(handle.id)
-    say(f"{handle.state} (replayed: this key and request came before)" if handle.replayed else handle.state)
+    say(f"{handle.state}{came_before(handle)}")
+
+
+def came_before(handle: Handle) -> str:
+    """In words, that the key is not new, and what that means where its job is no longer kept."""
+    if handle.expired:
+        return " (replayed: this key and request came before, and the job is no longer kept; use a new key to have it done again)"
+    return " (replayed: this key and request came before)" if handle.replayed else ""
 
 
 def _kind(app: Outlast, target: str, name: str) -> Kind[Any]:

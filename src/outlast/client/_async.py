@@ -12,6 +12,7 @@ from outlast.client.desk import Desk
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
 from outlast.domain.model import (
     Action,
+    Forgotten,
     Handle,
     JobView,
     Page,
@@ -34,7 +35,7 @@ class Client:
     """Submits, shows and controls jobs.
 
     Any call may raise StoreUnavailable or NotMigrated; one for a principal raises NotFound alike for what is unknown and what is
-    not theirs. version=None: whatever it is now.
+    not theirs, and Expired for what was their own and is no longer kept. version=None: whatever it is now.
     """
 
     def __init__(self, app: Application, store: Callable[[], Store], sessions: Sessions | None = None) -> None:
@@ -59,6 +60,7 @@ class Client:
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
+        Once that is no longer kept, the repeat names it and how it ended (`expired`), until its horizon is over.
         Raises, nothing written: Invalid, KeyReused, UniqueActive, QuotaExceeded, NotRegistered, StoreUnavailable; OutcomeUnknown
         (repeat with the same key).
         A naive `not_before` is Invalid.
@@ -159,6 +161,14 @@ class Client:
         change = await self.desk.drive(calls.resume_queue(name, principal, reason))
         self.store.announce((name,))
         return change
+
+    async def forget(self, subject: str, *, principal: Principal, reason: str) -> Forgotten:
+        """By an operator: deletes everything of a person of the tenant; jobs, results, effects, keys. What is open is cancelled first.
+
+        The reason, in one line of up to 500 characters, and who acts are kept, and how many jobs; of the person only a digest. A job of
+        which a worker still has a task is cancelled and counted as stopping; call again. Raises Forbidden, Invalid.
+        """
+        return await self.desk.drive(calls.forget_person(subject, principal, reason))
 
     async def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""

@@ -18,13 +18,14 @@ from outlast.domain.access import Deed, Scope, reading_scope, scope_of
 from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion, UniqueActive
 from outlast.domain.defaults import Settings
 from outlast.domain.effects import ANSWER_SHAPE
-from outlast.domain.errors import Forbidden, Invalid, KeyReused, Locked, NotFound, NotRegistered, OutlastError, StillAdmitting
+from outlast.domain.errors import Contended, Forbidden, Invalid, KeyReused, Locked, NotFound, NotRegistered, OutlastError, StillAdmitting
 from outlast.domain.ids import is_job_id, uuid7
 from outlast.domain.kinds import AnyTask, In, Kind, Task, check_name
 from outlast.domain.model import (
     MAX_NAME,
     MAX_TARGET,
     Action,
+    Forgotten,
     Handle,
     JobView,
     Page,
@@ -32,7 +33,6 @@ from outlast.domain.model import (
     QueueChange,
     QueueView,
     Recovery,
-    State,
     TargetRef,
     TaskView,
     Unique,
@@ -48,6 +48,7 @@ from outlast.domain.work import (
     Admission,
     Admitted,
     Control,
+    Erased,
     Filter,
     JobRow,
     KeyHeld,
@@ -55,16 +56,19 @@ from outlast.domain.work import (
     OutputRow,
     RecoveryRows,
     RerunSource,
+    Tombstone,
 )
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
-from outlast.store.programs import admission, control, queues, replay, rerun, status, targets
+from outlast.store.programs import admission, control, forgetting, queues, replay, rerun, status, targets
 
 T = TypeVar("T")
 Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
 
 MAX_PAGE = 200
 MAX_REASON = 500
+ERASED_AT_ONCE = 20
+KEYS_AT_ONCE = 500
 _STATES = ("active", "queued", "running", "retrying", "needs_attention", "completed", "cancelled")
 _ACTIONS = ("retry", "answer", "skip", "dismiss")
 
@@ -81,6 +85,11 @@ class Application:
     def retention_ms(self) -> int:
         """How long a finished job stays, in milliseconds."""
         return round(self.settings.retention * 1000)
+
+    @property
+    def horizon_ms(self) -> int:
+        """How long the key of a purged job answers, in milliseconds."""
+        return round(self.settings.replay_horizon * 1000)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -319,12 +328,16 @@ def submit_many(app: Application, prepared: Sequence[Admission]) -> Call[tuple[H
 
 
 def _handle(app: Application, prepared: Admission, result: Admitted) -> Call[Handle]:
-    state: State = "queued"
-    if result.replayed:
-        row: JobRow | None = yield status.job(Scope(prepared.tenant, prepared.owner), result.job_id)
-        if row is not None:
-            state = row.state
-    return Handle(result.job_id, views.url(app.base_url, result.job_id), state, result.replayed)
+    url = views.url(app.base_url, result.job_id)
+    if not result.replayed:
+        return Handle(result.job_id, url, "queued")
+    left: JobRow | Tombstone | None = result.tombstone
+    if left is None:
+        own = Scope(prepared.tenant, prepared.owner)
+        left = yield status.unreachable(own, own, result.job_id)
+    if left is None:
+        raise Contended("The job that this key stood for has just been deleted. Repeat the request.")
+    return Handle(result.job_id, url, left.state, replayed=True, expired=isinstance(left, Tombstone))
 
 
 def _found(job_id: str, principal: Principal, deed: Deed) -> Call[JobRow]:
@@ -336,10 +349,13 @@ def _found(job_id: str, principal: Principal, deed: Deed) -> Call[JobRow]:
 
 
 def _refusal(principal: Principal, job_id: str) -> Call[OutlastError]:
-    """Forbidden for who may read the job, NotFound for all others."""
-    if is_job_id(job_id) and (yield status.job(reading_scope(principal), job_id)) is not None:
-        return Forbidden("You may see this job, but not do this with it.")
-    return NotFound("There is no such job.")
+    """Forbidden for who may read the job, Expired for the owner of one that was purged, NotFound for all others."""
+    left: JobRow | Tombstone | None = None
+    if is_job_id(job_id):
+        left = yield status.unreachable(reading_scope(principal), Scope(principal.tenant, principal.subject), job_id)
+    if isinstance(left, Tombstone):
+        return views.expired(left)
+    return NotFound("There is no such job.") if left is None else Forbidden("You may see this job, but not do this with it.")
 
 
 def get(app: Application, job_id: str, principal: Principal) -> Call[JobView]:
@@ -383,7 +399,7 @@ def tasks(job_id: str, principal: Principal) -> Call[tuple[TaskView, ...]]:
     """The tasks of a job in plan order."""
     rows = (yield status.tasks(scope_of(principal, "read"), job_id)) if is_job_id(job_id) else None
     if rows is None:
-        raise NotFound("There is no such job.")
+        raise (yield from _refusal(principal, job_id))
     return tuple(views.task(row) for row in rows)
 
 
@@ -566,7 +582,7 @@ def replay_job(app: Application, job_id: str, principal: Principal, reason: str)
         retention_ms=app.retention_ms,
     )
     if did is Control.NOT_FOUND:
-        raise NotFound("There is no such job.")
+        raise (yield from _refusal(principal, job_id))
     if did is Control.NOT_OFFERED:
         raise Invalid("Nothing that this job asks offers a retry; its owner has to decide.", code="not_offered")
     view = yield from get(app, job_id, principal)
@@ -644,8 +660,36 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
     )
     result: Admitted | KeyTaken | ActiveTaken | None = yield rerun.admit_rerun(scope, prepared)
     if result is None:
-        raise NotFound("There is no such job.")
+        raise (yield from _refusal(principal, job_id))
     return (yield from admitted(app, prepared, result))
+
+
+def forget_person(subject: str, principal: Principal, reason: str) -> Call[Forgotten]:
+    """Deletes everything that is a person's in the tenant of an operator, with a reason on record."""
+    scope = scope_of(principal, "forget")
+    if scope.owner is not None:
+        raise Forbidden("Only an operator of the tenant may delete what is a person's.")
+    check_text(subject, what="subject", limit=MAX_NAME)
+    check_text(reason, what="reason", limit=MAX_REASON)
+    audit_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
+    yield forgetting.record(
+        audit_id, tenant=scope.tenant, actor=principal.subject, subject=person_digest(scope.tenant, subject), reason=reason
+    )
+    jobs = cancelled = stopping = keys = 0
+    before: str | None = None
+    while ids := (yield forgetting.owned(scope.tenant, subject, before, ERASED_AT_ONCE)):
+        erased: Erased = yield forgetting.erase(scope.tenant, subject, ids, audit_id=audit_id, actor=principal.subject)
+        jobs, cancelled, stopping = jobs + erased.jobs, cancelled + erased.cancelled, stopping + erased.stopping
+        before = ids[-1]
+    while dropped := (yield forgetting.drop_tombstones(scope.tenant, subject, KEYS_AT_ONCE)):
+        keys += dropped
+    yield forgetting.drop_quotas(scope.tenant, subject)
+    return Forgotten(jobs, cancelled, stopping, keys)
+
+
+def person_digest(tenant: str, subject: str) -> str:
+    """What stands for a person in the record of their deletion: whoever knows the name can compute it, nobody can read the name from it."""
+    return "sha256:" + hashlib.sha256(f"{tenant}\n{subject}".encode()).hexdigest()
 
 
 def wait(app: Application, job_id: str, principal: Principal, timeout: float, until: Literal["usable", "final"]) -> Call[JobView]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, cast, overload
 from urllib.parse import urlsplit
 
+from outlast.domain.conflicts import Expired
 from outlast.domain.errors import Invalid
 from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, QueueView, Recovery, TaskView
 from outlast.domain.refusal import article
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
-from outlast.domain.work import AttentionRow, JobRow, Pause, QueueRow, RecoveryRows, TaskRow
+from outlast.domain.work import AttentionRow, JobRow, Pause, QueueRow, RecoveryRows, TaskRow, Tombstone
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/\[\]-]*")
 _LAST = 253_402_300_799_000  # the end of the year 9999: no datetime is later
@@ -141,3 +142,22 @@ def _queue(name: str, rows: Sequence[QueueRow], pause: Pause | None) -> QueueVie
 def queue(name: str, rows: Sequence[QueueRow], pauses: Sequence[Pause]) -> QueueView:
     """One queue, whether anything stands in it or not."""
     return next((view for view in queues(rows, pauses) if view.name == name), QueueView(name, 0, 0, 0, None))
+
+
+_ENDS: Final[Mapping[Outcome, str]] = {
+    "succeeded": "completed",
+    "succeeded_with_problems": "completed, without some of its optional work,",
+    "user": "was cancelled",
+    "abandoned": "was given up",
+    "superseded": "was replaced by a newer request",
+}
+
+
+def expired(row: Tombstone) -> Expired:
+    """The refusal of a job that its owner asks for and that is no longer kept, with words for people about what happened to it."""
+    finished, purged = moment(row.finished_at_ms), moment(row.purged_at_ms)
+    message = (
+        f"This job {_ENDS[row.outcome]} on {finished:%Y-%m-%d}, was kept until {purged:%Y-%m-%d} (UTC), and then deleted with its results. "
+        "To have it done once more, ask for it anew."
+    )
+    return Expired(message, state=row.state, outcome=row.outcome, finished_at=finished, purged_at=purged)

@@ -13,9 +13,9 @@ from outlast.domain.model import Principal
 
 OPERATOR = "operator"
 
-Deed = Literal["read", "result", "recovery", "cancel", "retry", "decide", "rerun", "replay", "queues"]
+Deed = Literal["read", "result", "recovery", "cancel", "retry", "decide", "rerun", "replay", "queues", "forget"]
 
-_OPERATORS_MAY: frozenset[Deed] = frozenset({"read", "cancel", "retry", "rerun", "replay", "queues"})
+_OPERATORS_MAY: frozenset[Deed] = frozenset({"read", "cancel", "retry", "rerun", "replay", "queues", "forget"})
 
 
 @dataclass(frozen=True, slots=True)

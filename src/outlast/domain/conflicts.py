@@ -1,9 +1,11 @@
-"""Refusals that show the job as it stands; part of the tree that `errors` draws."""
+"""Refusals that show the job as it stands, or how it ended; part of the tree that `errors` draws."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from outlast.domain.errors import NotFound, OutlastError
-from outlast.domain.model import JobView
+from outlast.domain.model import JobView, Outcome, State
 
 
 class Conflict(OutlastError):
@@ -55,3 +57,16 @@ class UniqueActive(Conflict):
     """
 
     code = "unique_active"
+
+
+class Expired(OutlastError):
+    """The job was the caller's own, and is no longer kept: how and when it ended, and when it was deleted."""
+
+    code = "expired"
+
+    def __init__(self, message: str, *, state: State, outcome: Outcome, finished_at: datetime, purged_at: datetime) -> None:
+        super().__init__(message)
+        self.state: State = state
+        self.outcome: Outcome = outcome
+        self.finished_at = finished_at
+        self.purged_at = purged_at

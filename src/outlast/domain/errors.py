@@ -7,6 +7,7 @@
     ├── CompletionMissing   the block of ctx.transaction ended without tx.complete; rolled back
     ├── NotFound            unknown or not theirs, never which
     ├── Forbidden           may read it, may not do this
+    ├── Expired             their own, and no longer kept (module `conflicts`)
     ├── KeyReused           the idempotency key belongs to another request
     ├── QuotaExceeded       the owner has as many open jobs of the kind as are allowed
     ├── Conflict            the job stands otherwise; `job` says how (module `conflicts`)

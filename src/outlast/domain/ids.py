@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _RANDOM_BYTES = 10
 _MAX_MS = (1 << 48) - 1
+LOWEST: Final = "00000000-0000-0000-0000-000000000000"
+HIGHEST: Final = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
 def uuid7(unix_ms: int, entropy: bytes) -> str:
@@ -20,6 +22,12 @@ def uuid7(unix_ms: int, entropy: bytes) -> str:
     noise = int.from_bytes(entropy, "big")
     value = (min(max(unix_ms, 0), _MAX_MS) << 80) | (0x7 << 76) | (((noise >> 62) & 0xFFF) << 64) | (0b10 << 62) | (noise & ((1 << 62) - 1))
     text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def first_id(unix_ms: int) -> str:
+    """The id below which all ids stand that were made before this time."""
+    text = f"{min(max(unix_ms, 0), _MAX_MS) << 80:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

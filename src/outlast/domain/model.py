@@ -83,12 +83,14 @@ class Handle:
     """A submitted job. `url` is base_url + /v1/jobs/{id}.
 
     `replayed`: this key and request came before, or it found the active job of its unique key; `state` is that job's present one.
+    `expired`: that job is no longer kept, and `state` is the one in which it ended; no more can be read of it.
     """
 
     id: str
     url: str
     state: State
     replayed: bool = False
+    expired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,19 @@ class QueueChange:
 
     queue: QueueView
     changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a person's deletion took away: jobs, those of them that were open and cancelled, and keys of jobs that were purged before.
+
+    stopping: jobs of which a worker still had a task. They are cancelled, and go with the next call, once it has stopped.
+    """
+
+    jobs: int
+    cancelled: int
+    stopping: int
+    keys: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class JobTransition(NamedTuple):
     no: str
     sources: frozenset[StoredJob]
     event: str
-    target: StoredJob | Literal["by_counters", "unchanged"]
+    target: StoredJob | Literal["by_counters", "unchanged", "deleted"]
     writes: bool
 
 
@@ -145,6 +145,7 @@ JOB_TRANSITIONS: tuple[JobTransition, ...] = (
     JobTransition("J8", frozenset({"cancelled"}), "stopped", "unchanged", writes=True),
     JobTransition("J9", FINAL_JOBS, "act", "unchanged", writes=False),
     JobTransition("J10", FINAL_JOBS, "rerun", "unchanged", writes=False),
+    JobTransition("J11", FINAL_JOBS, "purge", "deleted", writes=True),
 )
 
 

@@ -11,7 +11,7 @@ from outlast.domain.access import Scope
 from outlast.domain.errors import OutlastError
 from outlast.domain.kinds import TaskSpec
 from outlast.domain.limits import Place
-from outlast.domain.model import Action, Attach, State, TargetRef, TaskState, UniquePolicy
+from outlast.domain.model import Action, Attach, Outcome, State, TargetRef, TaskState, UniquePolicy
 from outlast.domain.states import StoredJob
 
 
@@ -56,12 +56,27 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What is left of a job that was purged."""
+
+    job_id: str
+    state: Literal["completed", "cancelled"]
+    outcome: Outcome
+    finished_at_ms: int
+    purged_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Admitted:
-    """The job that a submission stands for. `replayed`: an earlier submission made it. `replaced`: the active job that it cancelled."""
+    """The job that a submission stands for.
+
+    `replayed`: an earlier submission made it. `replaced`: the active job that it cancelled. `tombstone`: all that is left of it.
+    """
 
     job_id: str
     replayed: bool
     replaced: str | None = None
+    tombstone: Tombstone | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,3 +446,30 @@ class RecoveryRows:
     steps: tuple[tuple[str, int], ...]
     tasks: tuple[TaskRow, ...]
     effects: tuple[EffectRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DueJob:
+    """A candidate of the purge. `tasks`: how many it has, which says how much goes with it."""
+
+    tenant: str
+    id: str
+    tasks: int
+    finished_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What a walk over the jobs found, and the id after which it goes on; None at the end."""
+
+    due: tuple[DueJob, ...]
+    last: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What a step of a person's deletion did: jobs deleted, jobs that were open, and jobs that stand until their holder has stopped."""
+
+    jobs: int
+    cancelled: int
+    stopping: int

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from outlast.client import calls
-from outlast.domain.conflicts import NotReady
+from outlast.domain.conflicts import Expired, NotReady
 from outlast.domain.errors import Invalid, NotFound, NotRegistered
 from outlast.domain.kinds import Task
 from outlast.domain.model import Handle, JobView, TargetRef, Unique
@@ -96,13 +96,21 @@ def of_input(error: Invalid) -> Problem:
 
 
 async def admitted(call: Call, handle: Handle) -> Response:
-    """The answer to a submit or rerun: the job as it stands now."""
-    job = await call.desk.drive(calls.get(call.desk.app, handle.id, call.principal))
+    """The answer to a submit or rerun: the job as it stands now, or what is left of it."""
+    try:
+        job = await call.desk.drive(calls.get(call.desk.app, handle.id, call.principal))
+    except Expired as expired:
+        return _left(call, handle, expired)
     emit(JobAdmitted(job.id, job.kind, handle.replayed, correlation_id.get() or job.correlation_id))
     headers = {"Location": f"{call.base}/v1/jobs/{job.id}", "Cache-Control": "no-store"}
     if handle.replayed:
         headers["Idempotency-Replayed"] = "true"
     return call.show(job, _OK if job.final and handle.replayed else _CREATED, headers)
+
+
+def _left(call: Call, handle: Handle, expired: Expired) -> Response:
+    headers = {"Location": f"{call.base}/v1/jobs/{handle.id}", "Cache-Control": "no-store", "Idempotency-Replayed": "true"}
+    return Response(wire.encode(wire.purged(handle.id, expired)), _OK, headers, media_type="application/json")
 
 
 async def list_jobs(call: Call) -> Response:

@@ -44,7 +44,7 @@ def document(routes: Iterable[Route], *, base: str = "") -> dict[str, Any]:
     listed = [route for route in routes if not route.page]
     types: dict[type, None] = {ProblemDocument: None}
     for route in listed:
-        for found in (route.body, *(answer.body for answer in route.answers.values())):
+        for found in (route.body, *(body for answer in route.answers.values() for body in (answer.body, answer.or_body))):
             if found is not None:
                 types[found] = None
     schemas, components = msgspec.json.schema_components(tuple(types), ref_template=_REF)
@@ -107,6 +107,8 @@ def _answer(answer: Answer, refs: Mapping[type, Any]) -> dict[str, Any]:
         said["headers"] = {name: _HEADERS[name] for name in answer.headers}
     if not answer.empty:
         schema: Mapping[str, Any] = {} if answer.body is None else refs[answer.body]
+        if answer.or_body is not None:
+            schema = {"oneOf": [schema, refs[answer.or_body]]}
         said["content"] = {answer.media_type: {"schema": _event(schema) if answer.media_type == EVENT_STREAM else schema}}
     return said
 

@@ -44,6 +44,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = {
     "not_ready": Entry(409, "There is no result yet", retryable=True),
     "still_admitting": Entry(409, "A request with this key is still being admitted", retryable=True),
     "unique_active": Entry(409, "Another job with this unique key is active"),
+    "expired": Entry(410, "The job is no longer kept"),
     "stale_version": Entry(412, "The job changed since the version you named"),
     "too_large": Entry(413, "The body is too large"),
     "target_too_long": Entry(414, "The address is too long"),

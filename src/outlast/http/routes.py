@@ -27,7 +27,7 @@ _STREAM = Answer("Events named `job`: the id is the job's tag, the data the job.
 _STATES = ("active", "queued", "running", "retrying", "needs_attention", "completed", "cancelled")
 _KIND = "^[^\\u0000-,/:-@\\[-^`{-\\u007f]{1,100}$"  # the letters of all scripts, said without what not every dialect of patterns knows
 _QUERY = ("invalid_query",)
-_ONE = ("not_found",)
+_ONE = ("not_found", "expired")
 
 API: Final = (
     Route(
@@ -43,7 +43,12 @@ API: Final = (
                 wire.Job,
                 headers=("Location", "Idempotency-Replayed", *_JOB_HEADERS),
             ),
-            200: Answer("Found again by its key, and final.", wire.Job, headers=("Location", "Idempotency-Replayed", "ETag")),
+            200: Answer(
+                "Found again by its key, and final; or no longer kept, and what is left of it.",
+                wire.Job,
+                or_body=wire.PurgedJob,
+                headers=("Location", "Idempotency-Replayed", "ETag"),
+            ),
         },
         (
             "malformed_json",
@@ -245,7 +250,12 @@ API: Final = (
                 wire.Job,
                 headers=("Location", "Idempotency-Replayed", *_JOB_HEADERS),
             ),
-            200: Answer("The job that this key made before, final by now.", wire.Job, headers=("Location", "Idempotency-Replayed", "ETag")),
+            200: Answer(
+                "The job that this key made before, final by now; or no longer kept, and what is left of it.",
+                wire.Job,
+                or_body=wire.PurgedJob,
+                headers=("Location", "Idempotency-Replayed", "ETag"),
+            ),
         },
         (
             "invalid_key",

@@ -42,13 +42,17 @@ EVENT_STREAM: Final = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One good answer: its media type, the wire type of its body (None: none, or one that the type says all of), what it means."""
+    """One good answer: its media type, the wire type of its body (None: none, or one that the type says all of), what it means.
+
+    or_body: the type of the other body that it may have.
+    """
 
     description: str
     body: type | None = None
     media_type: str = "application/json"
     headers: tuple[str, ...] = ()
     empty: bool = False
+    or_body: type | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from outlast.domain.conflicts import Expired
 from outlast.domain.model import Action, JobView, Outcome, Page, Recovery, State, TaskState, TaskView, UniquePolicy
 from outlast.domain.model import Attach as AttachState
 from outlast.domain.model import Attention as AttentionOf
@@ -84,6 +85,16 @@ class Job(msgspec.Struct, frozen=True):
     finished_at: datetime | None
     rerun_of: JobId | None
     correlation_id: str
+
+
+class PurgedJob(msgspec.Struct, frozen=True):
+    """What is left of a job that is no longer kept, for as long as its key answers."""
+
+    id: JobId
+    state: Literal["completed", "cancelled"]
+    outcome: Outcome
+    finished_at: datetime
+    expired: bool
 
 
 class JobList(msgspec.Struct, frozen=True):
@@ -230,6 +241,12 @@ def job(view: JobView, base: str) -> Job:
         rerun_of=view.rerun_of,
         correlation_id=view.correlation_id,
     )
+
+
+def purged(job_id: str, expired: Expired) -> PurgedJob:
+    """What is left of a job, on the wire."""
+    state: Literal["completed", "cancelled"] = "completed" if expired.state == "completed" else "cancelled"
+    return PurgedJob(job_id, state, expired.outcome, expired.finished_at, expired=True)
 
 
 def job_list(page: Page[JobView], base: str) -> JobList:

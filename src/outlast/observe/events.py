@@ -165,6 +165,17 @@ class Swept(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Purged(Event):
+    """Jobs that are no longer kept were deleted, and keys whose horizon is over."""
+
+    jobs: int
+    keys: int
+
+    def text(self) -> str:
+        return f"{self.jobs} jobs purged, {self.keys} keys dropped"
+
+
+@dataclass(frozen=True, slots=True)
 class BadRow(Event):
     """One row could not be handled; the rest goes on."""
 

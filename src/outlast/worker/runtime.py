@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from outlast.domain.defaults import GRACE, SLOTS, SWEEPS_PER_LEASE, ZOMBIES, Settings
+from outlast.domain.defaults import GRACE, PURGE, PURGE_LEAST, PURGES_PER_RETENTION, SLOTS, SWEEPS_PER_LEASE, ZOMBIES, Settings
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.registry import Registry
 from outlast.observe.events import AttemptStarted, LoopDied, StoreNote, StoreTrouble, WorkerStarted, WorkerStopping, Zombie
@@ -26,6 +26,7 @@ from outlast.worker.claimer import Claimer, Slots
 from outlast.worker.committer import Committer, Windows
 from outlast.worker.hold import Hold
 from outlast.worker.keeper import Keeper
+from outlast.worker.purger import Purger
 from outlast.worker.sweeper import Sweeper
 from outlast.worker.threads import Threads
 
@@ -122,6 +123,12 @@ class Worker:
         self._claimer = Claimer(self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started)
         sweep = min(self._settings.sweep, self.lease / SWEEPS_PER_LEASE)
         sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.key_freed)
+        purger = Purger(
+            self._store,
+            retention_ms=windows.retention_ms,
+            horizon_ms=round(self._settings.replay_horizon * 1000),
+            interval=max(min(PURGE, self._settings.retention / PURGES_PER_RETENTION), PURGE_LEAST),
+        )
         if not await self._reach_store(reserved):
             return Exit.CLEAN
         self._keeper.start()
@@ -132,6 +139,7 @@ class Worker:
             self._supervised("claimer", self._claimer.loop()),
             self._supervised("committer", self._committer.loop()),
             self._supervised("sweep", sweeper.loop()),
+            self._supervised("purge", purger.loop()),
             self._supervised("watch", self._watch()),
             self._supervised("listener", self._store.listen()),
         ]

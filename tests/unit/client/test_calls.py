@@ -12,14 +12,14 @@ import pytest
 
 from outlast.client import calls, cursors, views
 from outlast.client.calls import Application, Submission
-from outlast.domain.conflicts import Conflict
+from outlast.domain.conflicts import Conflict, Expired
 from outlast.domain.defaults import Settings
-from outlast.domain.errors import Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
+from outlast.domain.errors import Contended, Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
 from outlast.domain.ids import is_job_id
 from outlast.domain.kinds import Kind, Plan, Task
-from outlast.domain.model import Principal
+from outlast.domain.model import Handle, Principal
 from outlast.domain.registry import Registry
-from outlast.domain.work import Admitted, Control, KeyTaken
+from outlast.domain.work import Admitted, Control, KeyTaken, Tombstone
 from outlast.observe.correlation import correlation_id
 from outlast.store.program import Operation
 
@@ -172,9 +172,21 @@ def test_submit_of_a_key_that_is_taken_is_refused() -> None:
         answered(calls.submit(APP, prepare(key="k")), [KeyTaken()])
 
 
-def test_submit_of_a_job_that_is_gone_again_still_names_it() -> None:
-    handle = answered(calls.submit(APP, prepare(key="k")), [Admitted(JOB, replayed=True)], None)
-    assert (handle.id, handle.replayed, handle.state) == (JOB, True, "queued")
+BURIED = Tombstone(JOB, "cancelled", "abandoned", 1_800_000_000_000, 1_800_086_400_000)
+
+
+@pytest.mark.parametrize(
+    ("found", "read"), [(Admitted(JOB, replayed=True, tombstone=BURIED), ()), (Admitted(JOB, replayed=True), (BURIED,))]
+)
+def test_submit_of_a_job_that_was_purged_says_how_it_ended(found: Admitted, read: tuple[Tombstone, ...]) -> None:
+    """Before the submit, or between its two statements."""
+    handle = answered(calls.submit(APP, prepare(key="k")), [found], *read)
+    assert handle == Handle(JOB, f"https://x.example/v1/jobs/{JOB}", "cancelled", replayed=True, expired=True)
+
+
+def test_submit_of_a_job_that_is_gone_without_a_trace_may_be_repeated() -> None:
+    with pytest.raises(Contended):
+        answered(calls.submit(APP, prepare(key="k")), [Admitted(JOB, replayed=True)], None)
 
 
 def test_submit_many_of_nothing_asks_nobody() -> None:
@@ -238,6 +250,28 @@ def test_who_may_read_a_job_and_not_do_this_is_told_so(call: str) -> None:
         answered(CALLS[call](JOB), first, "the job, as its reader sees it")
     with pytest.raises(NotFound):
         answered(CALLS[call](JOB), first, None)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_was_purged_is_expired_for_its_owner(name: str) -> None:
+    call = CALLS[name](JOB)
+    found = {
+        "unreachable": BURIED,
+        "usable_output": (None, None),
+        "outputs": (None, []),
+        "cancel": Control.NOT_FOUND,
+        "act": Control.NOT_FOUND,
+    }
+
+    def asked(given: Any) -> None:
+        while True:
+            given = found.get(call.send(given).name)
+
+    with pytest.raises(Expired) as refused:
+        asked(None)
+    assert (refused.value.state, refused.value.outcome) == ("cancelled", "abandoned")
+    assert "given up on 2027-01-15, was kept until 2027-01-16" in refused.value.message
+    assert not refused.value.retryable
 
 
 # -- lists ----------------------------------------------------------------------------------------------------

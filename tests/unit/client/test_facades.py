@@ -112,6 +112,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "queues": ((), {"principal": ANN}, "list_queues"),
     "pause_queue": (("mail",), {"principal": ANN, "reason": "It is down."}, "pause_queue"),
     "resume_queue": (("mail",), {"principal": ANN, "reason": "It is back."}, "resume_queue"),
+    "forget": (("bob",), {"principal": ANN, "reason": "asked for"}, "forget_person"),
 }
 ANNOUNCED: dict[str, tuple[str, ...]] = {"rerun": ("*",), "resume_queue": ("mail",)}
 

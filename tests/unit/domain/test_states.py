@@ -148,6 +148,7 @@ J7   abandon      cancelled     writes  needs_attention
 J8   stopped      unchanged     writes  cancelled
 J9   act          unchanged     -       completed cancelled
 J10  rerun        unchanged     -       completed cancelled
+J11  purge        deleted       writes  completed cancelled
 """
 
 

@@ -29,6 +29,7 @@ from outlast.domain.work import (
     Settled,
     Swept,
     TaskRef,
+    Tombstone,
     Verdict,
     Woken,
 )
@@ -57,6 +58,16 @@ def entry(
     """A row of the statement `entry`: policy 3 attempts, base 1 s."""
     until = NOW + 1 if leased else NOW
     return (fence, holder, spent, None, revoked, leased, until, deadline or NOW + 9, NOW, 3, 1_000, 60_000, 3_600_000, required, None)
+
+
+def stands(key: str, fingerprint: str, job_id: str) -> tuple[Any, ...]:
+    """A row of the statement `submission_of`, for a job that is kept."""
+    return (key, fingerprint, job_id, None, None, None, None, 0)
+
+
+def buried(key: str, fingerprint: str, job_id: str, *, outlived: bool) -> tuple[Any, ...]:
+    """The same for one that was purged."""
+    return (key, fingerprint, job_id, "completed", "succeeded", NOW - 2, NOW - 1, int(outlived))
 
 
 class Play:
@@ -98,16 +109,32 @@ def test_admit_whose_winner_is_gone_asks_to_be_repeated() -> None:
 
 
 def test_admit_tells_its_own_first_try_from_an_earlier_job() -> None:
-    mine = play(admission.admit([job()]), ("admit", []), ("submission_of", [("k", "r", "new")]))
+    mine = play(admission.admit([job()]), ("admit", []), ("submission_of", [stands("k", "r", "new")]))
     assert mine == [Admitted("new", replayed=False)]
-    theirs = play(admission.admit([job()]), ("admit", []), ("submission_of", [("k", "r", "old")]))
+    theirs = play(admission.admit([job()]), ("admit", []), ("submission_of", [stands("k", "r", "old")]))
     assert theirs == [Admitted("old", replayed=True)]
-    assert play(admission.admit([job()]), ("admit", []), ("submission_of", [("k", "x", "old")])) == [KeyTaken()]
+    assert play(admission.admit([job()]), ("admit", []), ("submission_of", [stands("k", "x", "old")])) == [KeyTaken()]
+
+
+def test_admit_frees_a_key_whose_horizon_is_over_and_takes_it() -> None:
+    outlived = ("submission_of", [buried("k", "r", "old", outlived=True)])
+    again = (("admit", []), outlived, ("drop_outlived", []))
+    assert play(admission.admit([job()]), *again, ("admit", [("new",)])) == [Admitted("new", replayed=False)]
+    other = play(admission.admit([job()]), *again, ("admit", []), ("submission_of", [stands("k", "r", "won")]))
+    assert other == [Admitted("won", replayed=True)]
+    with pytest.raises(Repeat):
+        play(admission.admit([job()]), *again, ("admit", []), ("submission_of", []))
+
+
+def test_admit_gives_what_is_left_of_a_job_that_was_purged() -> None:
+    left = play(admission.admit([job()]), ("admit", []), ("submission_of", [buried("k", "r", "old", outlived=False)]))
+    assert left == [Admitted("old", replayed=True, tombstone=Tombstone("old", "completed", "succeeded", NOW - 2, NOW - 1))]
+    assert play(admission.admit([job()]), ("admit", []), ("submission_of", [buried("k", "x", "old", outlived=False)])) == [KeyTaken()]
 
 
 def test_admit_looks_up_the_taken_keys_only() -> None:
     jobs = [job("a", "1"), job(None, "2"), job("b", "3")]
-    found = play(admission.admit(jobs), ("admit", [("3",)]), ("submission_of", [("a", "r", "0")]))
+    found = play(admission.admit(jobs), ("admit", [("3",)]), ("submission_of", [stands("a", "r", "0")]))
     assert found == [Admitted("0", replayed=True), Admitted("2", replayed=False), Admitted("3", replayed=False)]
 
 
@@ -116,7 +143,7 @@ def test_admit_all_names_the_place_of_the_key_that_is_taken() -> None:
         play(
             admission.admit_all([job("a", "1"), job("b", "2")]),
             ("admit", [("1",)]),
-            ("submission_of", [("b", "another", "0")]),
+            ("submission_of", [stands("b", "another", "0")]),
         )
 
 

@@ -13,7 +13,7 @@ from outlast.http.development import identify
 from outlast.http.page.assets import assets
 from outlast.http.table import Route
 from web.exchange import bearer, exchange
-from web.matrix.entries import ENTRIES, MALFORMED, Caller, Entry, expected
+from web.matrix.entries import MALFORMED, Caller, Entry, entries_of, expected
 from web.site import Answer, Site
 from web.world import NOBODYS, TENANTS, Books, Person, World, application, people
 
@@ -71,7 +71,7 @@ class Cell:
 def cells(route: Route, tenant: str, world: World) -> Iterator[Cell]:
     """All calls of a route, seen from a tenant."""
     (elsewhere,) = (name for name in TENANTS if name != tenant)
-    for entry in ENTRIES[route.name]:
+    for entry in entries_of(route):
         for role in ROLES:
             if "{id}" not in route.path:
                 yield Cell(route, entry, tenant, role, "no id", None, "")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from outlast.http.table import Access, Route
-from web.world import STATES, Person, World
+from web.world import PURGED, STATES, Person, World
 
 MALFORMED: Final = {
     "no uuid": "17",
@@ -129,6 +129,15 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
     "openapi": (Entry(),),
 }
 
+GONE: Final = {"good": 410, "changes": "nothing"}
+"""Of the owner's own job that is no longer kept there is this to say to its owner, and nothing to anybody else."""
+
+
+def entries_of(route: Route) -> tuple[Entry, ...]:
+    """How a route is tried: as it says, and where it names a job, in the same way on one that was purged."""
+    tried = ENTRIES[route.name]
+    return (*tried, replace(tried[0], state=PURGED, **GONE)) if "{id}" in route.path else tried
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -157,7 +166,7 @@ def expected(route: Route, entry: Entry, caller: Caller, owner: Person | None) -
         return 401
     if "{id}" not in route.path:
         return entry.good
-    if owner is None or not caller.reads(owner):
+    if owner is None or not caller.reads(owner) or (entry.state == PURGED and not caller.owns(owner)):
         return 404
     return entry.good if caller.owns(owner) or _overseers_may(route.access, entry) else 403
 

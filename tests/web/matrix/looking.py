@@ -11,7 +11,7 @@ from outlast.http.problems import CATALOGUE
 from outlast.http.table import EVENT_STREAM, Access, Route
 from web.matrix.cells import Cell, Stage
 from web.site import Answer
-from web.world import EVERYBODY, World
+from web.world import EVERYBODY, STATES, World
 
 _OPEN: Final = ("queued", "question", "doubt", "broken")
 
@@ -35,7 +35,7 @@ def judged(cell: Cell, stage: Stage, answer: Answer) -> Iterator[str]:
     found = listed(cell.route, answer) if answer.status == 200 else None
     if found is not None:
         person = cell.caller.person
-        states = _OPEN if EVENT_STREAM in answer.headers["content-type"] else stage.world.jobs[person.who] if person else ()
+        states = _OPEN if EVENT_STREAM in answer.headers["content-type"] else STATES
         wanted: set[str] = set() if person is None else {stage.world.id(person, state) for state in states}
         if found != wanted:
             yield f"it lists {found}, not {wanted}"
@@ -52,7 +52,7 @@ def leaks(cell: Cell, world: World, answer: Answer) -> Iterator[str]:
                 yield f"it holds the secret of {person.who}"
             if person.mark in text and not overseen:
                 yield f"it holds a label of {person.who}"
-            for job_id in world.ids(person):
+            for job_id in (job["id"] for job in world.jobs[person.who].values()):
                 if job_id in text and not (overseen and job_id == cell.named):
                     yield f"it names job {job_id} of {person.who}"
 

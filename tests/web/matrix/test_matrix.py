@@ -111,6 +111,6 @@ async def test_time_tells_nothing(world: World, tmp_path: Path, results: Results
                 answer = await stage.play(cell)
                 took[kinds[cell.column]].append(time.perf_counter() - started)
                 assert answer.status == 404
-                assert stage.statements == ["job_view", "job_view"]
+                assert stage.statements == ["job_view", "job_view", "tombstone_of"]
     count = len(took["foreign"])
     results.notes.append(f"404 on SQLite, median of {count}: {', '.join(f'{k} {median(v) * 1e6:.0f} us' for k, v in took.items())}")

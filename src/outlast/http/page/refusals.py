@@ -16,7 +16,7 @@ from outlast.http.page.sign_in import inside
 from outlast.http.problems import Problem
 from outlast.observe.correlation import correlation_id
 
-_UNAUTHORIZED, _NOT_FOUND = 401, 404
+_UNREADABLE: Final = (401, 404, 410)
 MARK: Final = "outlast.page"
 """Where the dispatch notes in a request's scope whether what was asked for is a page."""
 
@@ -44,7 +44,7 @@ def refusal(problem: Problem, base: str, scope: Scope, *, development: bool) -> 
         problem.headers,
         problem=problem,
         detail=messages.FOR_PAGES.get(problem.code, problem.detail),
-        job=job if is_job_id(job) and problem.entry.status not in (_UNAUTHORIZED, _NOT_FOUND) else None,
+        job=job if is_job_id(job) and problem.entry.status not in _UNREADABLE else None,
         correlation=correlation_id.get() or "",
     )
 

@@ -288,3 +288,16 @@ with ended as materialized (
     where j.tenant = q.tenant and j.id = q.job_id and j.state in ('open', 'needs_attention') limit 1 offset 0)
   for no key update of q skip locked)
 delete from {outlast.quota_job} q using ended e where q.ctid = e.place
+
+-- name: delete_jobs
+-- Jobs that are locked, with all that is theirs alone. `is true` as in `lock_due`.
+with tasks as (delete from {outlast.task} where tenant = :tenant and job_id {among_ids:ids}),
+attention as (delete from {outlast.attention} where tenant = :tenant and job_id {among_ids:ids}),
+outputs as (delete from {outlast.output} where tenant = :tenant and job_id {among_ids:ids}),
+steps as (delete from {outlast.step} where tenant = :tenant and job_id {among_ids:ids}),
+attempts as (delete from {outlast.attempt} where tenant = :tenant and job_id {among_ids:ids}),
+edges as (delete from {outlast.edge} where tenant = :tenant and job_id {among_ids:ids}),
+inputs as (delete from {outlast.job_input} where tenant = :tenant and job_id {among_ids:ids}),
+counted as (delete from {outlast.quota_job} where tenant = :tenant and job_id {among_ids:ids})
+delete from {outlast.job} where id {among_ids:ids} and (tenant = :tenant) is true
+returning id::text

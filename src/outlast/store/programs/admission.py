@@ -8,7 +8,7 @@ from typing import Any
 
 from outlast.domain.errors import KeyReused
 from outlast.domain.states import FINAL_JOBS
-from outlast.domain.work import ActiveKey, ActiveTaken, Admission, Admitted, KeyHeld, KeyTaken
+from outlast.domain.work import ActiveKey, ActiveTaken, Admission, Admitted, KeyHeld, KeyTaken, Tombstone
 from outlast.store.program import Access, Program, Repeat, Statement, operation
 from outlast.store.programs import quotas
 from outlast.store.programs.control import end_job
@@ -23,13 +23,10 @@ def admit(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken]]:
     """
     rows = yield Statement("admit", columns(jobs))
     new = {str(row[0]) for row in rows}
-    results: list[Admitted | KeyTaken] = []
-    for job in jobs:
-        if job.job_id in new:
-            results.append(Admitted(job.job_id, replayed=False))
-        else:
-            results.append((yield from _winner(job)))
-    return results
+    results: dict[int, Admitted | KeyTaken] = {}
+    for place, job in _in_key_order(jobs):
+        results[place] = Admitted(job.job_id, replayed=False) if job.job_id in new else (yield from _winner(job))
+    return [results[place] for place in range(len(jobs))]
 
 
 @operation(Access.TRANSACTION, patient=False)
@@ -73,12 +70,12 @@ def each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | Active
     new = {str(row[0]) for row in rows}
     results: dict[int, Admitted | KeyTaken | ActiveTaken] = {}
     waiting: dict[int, ActiveKey] = {}
-    for place, job in enumerate(jobs):
+    for place, job in _in_key_order(jobs):
         if job.job_id in new:
             results[place] = Admitted(job.job_id, replayed=False)
             continue
         found = yield from _winner(job)
-        mine = isinstance(found, Admitted) and found.job_id == job.job_id
+        mine = isinstance(found, Admitted) and not found.replayed
         if job.unique is None or not mine or (yield Statement("job_stands", {"tenant": job.tenant, "job_id": job.job_id})):
             results[place] = found
         else:
@@ -147,15 +144,29 @@ def _active(tenant: str, unique: ActiveKey) -> Program[tuple[str, str]]:
 
 
 def _winner(job: Admission) -> Program[Admitted | KeyTaken]:
+    """What the key of a job that was not admitted stands for; a key whose horizon is over is free, and the job is admitted after all."""
     if job.key is None:
         return Admitted(job.job_id, replayed=False)
-    rows = yield Statement("submission_of", {"tenant": job.tenant, "owner": job.owner, "key": job.key})
-    if not rows:  # gone between the two statements
+    key = {"tenant": job.tenant, "owner": job.owner, "key": job.key}
+    rows = yield Statement("submission_of", key)
+    if rows and rows[0][7]:
+        yield Statement("drop_outlived", key)  # right by itself, whatever becomes of the rest
+        if (yield Statement("admit", columns([job]))):
+            return Admitted(job.job_id, replayed=False)
+        rows = yield Statement("submission_of", key)
+    if not rows:  # gone between two statements
         raise Repeat
-    _, fingerprint, job_id = rows[0]
+    _, fingerprint, job_id, state, outcome, finished_at, purged_at, _ = rows[0]
     if fingerprint != job.fingerprint:
         return KeyTaken()
+    if purged_at is not None:
+        return Admitted(job_id, replayed=True, tombstone=Tombstone(job_id, state, outcome, finished_at, purged_at))
     return Admitted(job_id, replayed=job_id != job.job_id)
+
+
+def _in_key_order(jobs: Sequence[Admission]) -> list[tuple[int, Admission]]:
+    """Jobs with their places: who frees keys and takes them again does so in the order in which the statement takes them."""
+    return sorted(enumerate(jobs), key=lambda one: (one[1].tenant, one[1].owner, one[1].key or "", one[0]))
 
 
 def columns(jobs: Sequence[Admission]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from outlast.domain.access import Scope
+from outlast.domain.ids import HIGHEST
 from outlast.domain.model import Action, TargetRef
 from outlast.domain.states import StoredTask, shown_attempt, shown_job_state, shown_task_state
 from outlast.domain.work import (
@@ -20,11 +21,11 @@ from outlast.domain.work import (
     RecoveryRows,
     RerunSource,
     TaskRow,
+    Tombstone,
     Watched,
 )
-from outlast.store.program import Access, Program, Statement, operation, rows_of
+from outlast.store.program import Access, Program, Statement, operation, row_of, rows_of
 
-NEWEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _STORED = ("open", "needs_attention", "completed", "cancelled")
 _ROUNDS = 20
 
@@ -85,6 +86,27 @@ def job(scope: Scope, job_id: str) -> Program[JobRow | None]:
 
 
 @operation(Access.READ)
+def unreachable(scope: Scope, own: Scope, job_id: str) -> Program[JobRow | Tombstone | None]:
+    """What there is of a job that was not found in a narrower scope: itself, or what is left of one of the principal's own.
+
+    The same statements for what is unknown, somebody else's, and somebody else's that was purged.
+    """
+    found = yield from _found(scope, job_id)
+    return found if found is not None else (yield from _buried(own, job_id))
+
+
+@operation(Access.READ)
+def tombstone(own: Scope, job_id: str) -> Program[Tombstone | None]:
+    """What is left of a principal's own job that was purged, until its horizon is over."""
+    return (yield from _buried(own, job_id))
+
+
+def _buried(own: Scope, job_id: str) -> Program[Tombstone | None]:
+    params = {"tenant": own.tenant, "owner": own.owner, "job_id": job_id}
+    return (yield from row_of(Statement("tombstone_of", params), Tombstone))
+
+
+@operation(Access.READ)
 def watched(ids: Sequence[str], tenants: Sequence[str], owners: Sequence[Scope], *, newest: int) -> Program[Watched]:
     """The jobs of these ids as they stand, and ids and versions of each owner's newest ones; for one watcher over many readers."""
     rows: list[JobRow] = []
@@ -112,7 +134,7 @@ def jobs(scope: Scope | None, wanted: Filter, *, limit: int, before: str | None)
     """
     derived = wanted.state is not None and wanted.state not in (*_STORED, "active")
     stored = "open" if derived else (wanted.state if wanted.state in _STORED else None)
-    cursor = before or NEWEST
+    cursor = before or HIGHEST
     page: list[JobRow] = []
     for _ in range(_ROUNDS):
         params = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlast.domain.ids import LOWEST
 from outlast.domain.retry import GiveUp, RetryIn
 from outlast.domain.work import Failed, LostLease, OpenWindow, Swept, TaskRef
 from outlast.store.program import Access, Program, Statement, operation, rows_of
@@ -12,14 +13,13 @@ from outlast.store.programs.slots import free
 from outlast.store.programs.verdicts import EntryRow, entry_of
 
 SWEEPER = "sweep"
-_LOWEST = "00000000-0000-0000-0000-000000000000"
 
 
 @operation(Access.READ)
 def ended_leases(after: LostLease | None, limit: int) -> Program[list[LostLease]]:
     """Entries whose lease has ended, in key order, after a given one."""
     start = (
-        {"tenant": "", "job_id": _LOWEST, "no": -1} if after is None else {"tenant": after.tenant, "job_id": after.job_id, "no": after.no}
+        {"tenant": "", "job_id": LOWEST, "no": -1} if after is None else {"tenant": after.tenant, "job_id": after.job_id, "no": after.no}
     )
 
     rows = yield Statement("ended_leases", {**start, "limit": limit})
@@ -30,7 +30,7 @@ def ended_leases(after: LostLease | None, limit: int) -> Program[list[LostLease]
 def windows_over(after: OpenWindow | None, limit: int) -> Program[list[OpenWindow]]:
     """Open questions whose window is over, in key order, after a given one."""
     start = (
-        {"tenant": "", "job_id": _LOWEST, "id": ""} if after is None else {"tenant": after.tenant, "job_id": after.job_id, "id": after.id}
+        {"tenant": "", "job_id": LOWEST, "id": ""} if after is None else {"tenant": after.tenant, "job_id": after.job_id, "id": after.id}
     )
     return (yield from rows_of(Statement("windows_over", {**start, "limit": limit}), OpenWindow))
 

@@ -45,7 +45,10 @@ where tenant = :tenant and job_id = :job_id and state = 'open'
 returning queue
 
 -- name: submission_of
-select key, fingerprint, {str:job_id} from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key
+-- The job that a key stands for; of one that was purged, how it ended, and whether its horizon is over.
+select key, fingerprint, {str:job_id}, final_state, outcome, {ms:finished_at}, {ms:purged_at},
+  cast(coalesce(expires_at <= {now}, false) as integer)
+from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key
 
 -- name: job_stands
 -- Whether this very job was admitted.

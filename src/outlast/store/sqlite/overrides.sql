@@ -85,3 +85,31 @@ insert into {outlast.quota_job} (tenant, owner, kind, job_id)
 select tenant, owner, kind, id from {outlast.job} indexed by {index.job_owner}
 where tenant = :tenant and owner = :owner and kind = :kind and state in ('open', 'needs_attention')
 on conflict do nothing
+
+-- name: delete_tasks
+delete from {outlast.task} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_attention
+delete from {outlast.attention} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_outputs
+delete from {outlast.output} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_steps
+delete from {outlast.step} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_attempts
+delete from {outlast.attempt} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_edges
+delete from {outlast.edge} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_inputs
+delete from {outlast.job_input} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_counted
+delete from {outlast.quota_job} where tenant = :tenant and job_id {among_ids:ids}
+
+-- name: delete_job_rows
+delete from {outlast.job} where id {among_ids:ids} and (tenant = :tenant) is true
+returning id

@@ -166,6 +166,19 @@ def finish(params: Mapping[str, Any]) -> Program[Rows]:
     return [(*key, opened) for key in accepted]
 
 
+def delete_jobs(params: Mapping[str, Any]) -> Program[Rows]:
+    """Deletes jobs with all that is theirs alone, table by table."""
+    yield Statement("delete_tasks", params)
+    yield Statement("delete_attention", params)
+    yield Statement("delete_outputs", params)
+    yield Statement("delete_steps", params)
+    yield Statement("delete_attempts", params)
+    yield Statement("delete_edges", params)
+    yield Statement("delete_inputs", params)
+    yield Statement("delete_counted", params)
+    return (yield Statement("delete_job_rows", params))
+
+
 def retry(params: Mapping[str, Any]) -> Program[Rows]:
     """A guarded release that uses an attempt, and its row."""
     released = yield Statement("release_entry", {**params, "consumed": 1})
@@ -201,6 +214,7 @@ SUBPROGRAMS: SubPrograms = {
     "hand_back": hand_back,
     "release": release,
     "finish": finish,
+    "delete_jobs": delete_jobs,
     "retry": retry,
     "retry_lost": retry_lost,
 }

@@ -97,6 +97,8 @@ export interface Submitted {
   stored: boolean;
   /** Whether the key had come before. */
   replayed: boolean;
+  /** Whether that job is no longer kept: of `job` there are then only `id`, `state`, `outcome` and `finished_at`. */
+  expired: boolean;
 }
 
 /** The request was answered, and not with a job. */

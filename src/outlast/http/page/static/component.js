@@ -1432,7 +1432,8 @@ async function post(request, storage, stored, credentials, signal) {
       if ((status === 200 || status === 202) && said?.id) {
         forget();
         const replayed = answer?.headers.get("Idempotency-Replayed") === "true";
-        return { job: /** @type {Job} */ (said), href: new URL(`${url}/${said.id}`).pathname, key, name, stored, replayed };
+        const expired = said.expired === true;
+        return { job: /** @type {Job} */ (said), href: new URL(`${url}/${said.id}`).pathname, key, name, stored, replayed, expired };
       }
       signal?.throwIfAborted();
       // Room under a quota comes when its owner's own work ends: that is for them to know, and not to wait for out of sight.

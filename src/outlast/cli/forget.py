@@ -1,0 +1,55 @@
+"""`outlast forget`: deletes everything that is one person's, on request, and keeps a record that it was done."""
+
+from __future__ import annotations
+
+import click
+
+from outlast.cli.exits import Exit, Refused
+from outlast.cli.options import as_option, at_store, identity, json_option, opened, operator_of, store_option
+from outlast.cli.output import note, safe, say, say_json
+from outlast.client.calls import person_digest
+from outlast.domain.model import Principal
+from outlast.store.programs import forgetting
+
+
+@click.command()
+@click.option("--owner", type=identity, required=True, metavar="TENANT:SUBJECT", help="Whose jobs, keys and effects are deleted.")
+@click.option("--reason", metavar="TEXT", help="Why, in one line without names; kept with who did it. Needed unless --dry-run.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would be deleted.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_option
+@store_option
+@json_option
+def command(
+    *, owner: Principal, reason: str | None, dry_run: bool, yes: bool, acting: Principal | None, store: str | None, as_json: bool
+) -> None:
+    """As an operator, delete everything of a person: open jobs are cancelled first. It cannot be undone.
+
+    Exits 1 while a worker still has a task of theirs; run it again then.
+    """
+    if reason is None and not dry_run:
+        raise click.UsageError("Say why, for the record: --reason TEXT. Or look first: --dry-run.")
+    if acting is not None and acting.tenant != owner.tenant:
+        raise Refused("Only an operator of the tenant may delete what is a person's.", Exit.FORBIDDEN, code="forbidden")
+    with opened(at_store(store)) as client:
+        jobs, live, keys = client.store.run_sync(forgetting.counted(owner.tenant, owner.subject))
+        if dry_run or reason is None:
+            if as_json:
+                say_json({"dry_run": True, "jobs": jobs, "open": live, "keys": keys})
+            else:
+                say(f"{jobs} jobs would be deleted, {live} of them open, and {keys} keys of jobs that were purged before")
+            return
+        if not yes:
+            name = safe(f"{owner.tenant}:{owner.subject}")
+            click.confirm(f"Delete the {jobs} jobs of {name}, {live} of them open, for good?", abort=True, err=True)
+        done = client.forget(owner.subject, principal=acting or operator_of(owner.tenant), reason=reason)
+    record = person_digest(owner.tenant, owner.subject)
+    if as_json:
+        counts = {"jobs": done.jobs, "cancelled": done.cancelled, "stopping": done.stopping, "keys": done.keys}
+        say_json({"dry_run": False, **counts, "record": record})
+    else:
+        say(f"{done.jobs} jobs and {done.keys} keys deleted; {done.cancelled} jobs were open and cancelled first")
+        say(f"on record as {record}")
+    if done.stopping:
+        note(f"{done.stopping} jobs are cancelled, and a worker still has a task of them: run the same command again")
+        raise click.exceptions.Exit(int(Exit.ATTENTION))

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from cli.conftest import Shell
-from outlast import OutcomeUnknown, SyncClient
+from outlast import OutcomeUnknown
+from outlast.domain.work import Admission
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 NOBODY = "01900000-0000-7000-8000-000000000000"
@@ -265,10 +266,51 @@ def test_rerun_needs_the_application_and_a_final_job(either: Shell) -> None:
 def test_an_unknown_outcome_names_the_key_to_repeat_with(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     keys: list[str] = []
 
-    def lost(*_args: object, key: str, **_more: object) -> None:
-        keys.append(key)
+    def lost(_call: object, prepared: list[Admission], _store: object) -> None:
+        keys.append(str(prepared[0].key))
         raise OutcomeUnknown("lost")
 
-    monkeypatch.setattr(SyncClient, "submit", lost)
+    monkeypatch.setattr("outlast.cli.submit.drive_admission", lost)
     said = shell.run("jobs", "submit", "shop:jobs", "order", "--input", "-", "--as", "a:b", stdin="{}", code=5).stderr
     assert f"Run the same command again with --key {keys[0]}" in said
+
+
+OLDER = """
+from dataclasses import dataclass
+from outlast import Context, Outlast, Plan
+jobs = Outlast("sqlite:///shop.db")
+
+@dataclass
+class Parcel:
+    weight: int
+
+@jobs.task
+async def pack(ctx: Context, parcel: Parcel) -> int:
+    return parcel.weight
+
+@jobs.kind("parcel", version=2)
+def parcel(plan: Plan[Parcel], given: Parcel) -> None:
+    plan.task(pack, label="Pack")
+
+@parcel.upgrade(from_version=1)
+def from_1(old):
+    return {"weight": old["grams"] // 1000}
+"""
+
+
+def test_an_input_of_an_earlier_version_is_submitted_by_its_number(either: Shell) -> None:
+    (either.folder / "older.py").write_text(OLDER)
+    command = ("jobs", "submit", "older:jobs", "parcel", "--input", "-", "--as", "acme:ann", "--key", "k")
+    said = [either.run(*command, "--schema-version", "1", "--json", stdin='{"grams": 2000}').stdout for _ in range(2)]
+    first, again = (json.loads(text) for text in said)
+    assert (again["id"], again["replayed"]) == (first["id"], True)
+    assert shown(either, first["id"])["job"]["schema_version"] == 2
+    assert "belongs to another request" in either.run(*command, stdin='{"weight": 2}', code=4).stderr
+    refused = {
+        "0": "is not in the range x>=1",
+        "3": "knows versions 1 to 2 of the kind 'parcel', not version 3",
+        "1": "cannot be brought up to version 2",
+    }
+    for version, words in refused.items():
+        assert words in either.run(*command, "--schema-version", version, stdin='{"weight": 2}', code=2).stderr
+    assert len(json.loads(either.run("jobs", "list", "--json").stdout)["items"]) == 1

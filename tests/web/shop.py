@@ -65,6 +65,16 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         text = plan.task(write, label="Text", usable=True)
         plan.task(polish, label="Polish", after=[text], optional=True)
 
+    @jobs.kind("letter", version=3, label="A letter")
+    def letter_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(write, label="Text", usable=True)
+
+    @letter_kind.upgrade(from_version=2)
+    def from_2(old: dict[str, Any]) -> dict[str, Any]:
+        if old["body"] == "burst":
+            raise RuntimeError("MARKER")
+        return {"text": old["body"]}
+
     @jobs.kind("print", label="A print")
     def print_kind(plan: Plan[Note], input: Note) -> None:
         text = plan.task(write, label="Text", usable=True)

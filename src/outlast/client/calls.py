@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 import uuid
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -39,7 +40,7 @@ from outlast.domain.model import (
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
-from outlast.domain.values import decode, encode
+from outlast.domain.values import decode_stored, encode
 from outlast.domain.work import (
     ActiveKey,
     ActiveTaken,
@@ -126,7 +127,8 @@ def prepare(
     if not app.registry.knows(kind):
         raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
     body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+    request = _request(app, kind, body, kind.version)
+    return _submission(app, kind, request, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
 
 
 def prepare_many(app: Application, submissions: Iterable[Submission], *, owner: Principal) -> list[Admission]:
@@ -158,21 +160,57 @@ def prepare_sent(
     unique: Unique | None = None,
     target: TargetRef | None = None,
 ) -> Admission:
-    """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent.
+    """The admission of a submit from outside, as `prepare_json`.
 
     Only what `@jobs.kind` declared can be named: a task is a part of a plan, and what comes before it in the plan may be a check.
     """
     kind = app.registry.kind(name, version)
     if isinstance(kind, Task):
         raise NotRegistered("No kind of that name can be submitted from outside: a task cannot be, only what @jobs.kind declares.")
-    body = dump(value, limit=app.settings.max_input, what="input")
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+    return prepare_json(app, name, version, value, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+
+
+def prepare_json(
+    app: Application,
+    name: str,
+    version: int | None,
+    value: JSON,
+    *,
+    owner: Principal,
+    key: str,
+    not_before: datetime | None,
+    unique: Unique | None = None,
+    target: TargetRef | None = None,
+) -> Admission:
+    """The admission of a submit that names its kind and brings its input as JSON. What is stored has the kind's present version.
+
+    An input of that version is stored as it was sent, one of an earlier version (None: the present one) as it was brought up.
+    """
+    kind = app.registry.kind(name, version)
+    request = _request(app, kind, dump(value, limit=app.settings.max_input, what="input"), version)
+    return _submission(app, kind, request, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """An input: as it was sent, of which version (None: nothing was said), and what is made of it."""
+
+    sent: str
+    version: int | None
+    input: str
+    value: Any
+
+
+def _request(app: Application, kind: Kind[Any], sent: str, version: int | None) -> _Request:
+    """The input as the handler will get it; Invalid if it does not fit the kind, or cannot be brought up to its present version."""
+    present, value = kind.read(sent, kind.version if version is None else version, limit=app.settings.max_input)
+    return _Request(sent, version, present, value)
 
 
 def _submission(
     app: Application,
     kind: Kind[Any],
-    body: str,
+    request: _Request,
     *,
     owner: Principal,
     key: str | None,
@@ -187,8 +225,7 @@ def _submission(
     return _admission(
         app,
         kind,
-        body,
-        _checked(body, kind),
+        request,
         tenant=owner.tenant,
         owner=owner.subject,
         caller=_caller(owner, kind),
@@ -215,11 +252,6 @@ def _check_may_submit(principal: Principal, kind: Kind[Any]) -> None:
         raise Forbidden(f"Only some roles may submit jobs of the kind {kind.name!r}, and none of them is yours.")
 
 
-def _checked(body: str, kind: Kind[Any]) -> Any:
-    """The input as the handler will get it; Invalid if it does not fit the kind."""
-    return decode(body, kind.input_type, forbid_unknown=True, what="input")
-
-
 def _caller(owner: Principal, kind: Kind[Any]) -> str:
     kept = {name: owner.claims[name] for name in kind.keep_claims if name in owner.claims}
     return dump({"roles": sorted(owner.roles), "claims": kept}, limit=65_536, what="claims")
@@ -236,8 +268,7 @@ def _due(not_before: datetime | None) -> int | None:
 def _admission(
     app: Application,
     kind: Kind[Any],
-    body: str,
-    value: Any,
+    request: _Request,
     *,
     tenant: str,
     owner: str,
@@ -250,23 +281,23 @@ def _admission(
     target: TargetRef | None = None,
 ) -> Admission:
     job_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
-    request: list[JSON] = [kind.name, kind.version, parse(body, limit=app.settings.max_input), rerun_of]
+    asked: list[JSON] = [kind.name, request.version, parse(request.sent, limit=sys.maxsize), rerun_of]
     if unique is not None:
-        request.append({"unique": [unique.key, unique.policy]})
+        asked.append({"unique": [unique.key, unique.policy]})
     if target is not None:
-        request.append({"target": [target.ref, target.version]})
+        asked.append({"target": [target.ref, target.version]})
     return Admission(
         tenant=tenant,
         owner=owner,
         key=None if key is None else check_key(key),
-        fingerprint=hashlib.sha256(canonical(request).encode()).hexdigest(),
+        fingerprint=hashlib.sha256(canonical(asked).encode()).hexdigest(),
         job_id=job_id,
         kind=kind.name,
         schema_version=kind.version,
         label=kind.label,
-        input=body,
+        input=request.input,
         caller=caller,
-        tasks=kind.plan(value),
+        tasks=kind.plan(request.value),
         not_before_ms=not_before_ms,
         rerun_of=rerun_of,
         effect_root=effect_root or job_id,
@@ -407,7 +438,7 @@ def result(app: Application, job_id: str, task: AnyTask[Any] | None, principal: 
         raise (yield from _refusal(principal, job_id))
     if not outputs or outputs[0].body is None:
         raise NotReady("There is no result yet.", job=views.job(app.base_url, app.registry, found))
-    return decode(outputs[0].body, object if task is None else task.returns)
+    return decode_stored(outputs[0].body, object if task is None else task.returns, what="result")
 
 
 def output(app: Application, job_id: str, principal: Principal, no: int | None) -> Call[str]:
@@ -592,8 +623,7 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
     prepared = _admission(
         app,
         kind,
-        source.input,
-        _checked(source.input, kind),
+        _request(app, kind, source.input, source.schema_version),
         tenant=scope.tenant,
         owner=source.owner,
         caller=source.caller,

@@ -350,6 +350,15 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UnfinishedRow:
+    """How many tasks of a handler have not ended, and the age of the oldest job that has one."""
+
+    handler: str
+    count: int
+    oldest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class RerunSource:
     """A finished job, as a rerun copies it."""
 

@@ -578,6 +578,12 @@ def takeover(app: Application, job_id: str, principal: Principal, version: int |
 
 def replay_job(app: Application, job_id: str, principal: Principal, reason: str) -> Call[JobView]:
     """Every question of the job that offers a retry is taken up again; by an operator, with a reason on record."""
+    view, _ = yield from replayed(app, job_id, principal, reason)
+    return view
+
+
+def replayed(app: Application, job_id: str, principal: Principal, reason: str) -> Call[tuple[JobView, bool]]:
+    """As `replay_job`; and whether nothing was open any more, so that nothing was done."""
     scope = scope_of(principal, "replay")
     if scope.owner is not None:
         raise (yield from _refusal(principal, job_id))
@@ -602,7 +608,7 @@ def replay_job(app: Application, job_id: str, principal: Principal, reason: str)
         raise AlreadyCompleted("The job had completed before.", job=view)
     if did is Control.SUPERSEDED:
         raise Conflict("The job was cancelled, and stays so. Run it again as a new job.", job=view, code="attention_superseded")
-    return view
+    return view, did is Control.REPEATED
 
 
 def rerun_job(app: Application, job_id: str, principal: Principal, key: str | None) -> Call[Handle]:

@@ -350,6 +350,16 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """Which open questions an operator goes through: of a tenant, a kind, with a code (None: of any), raised until then."""
+
+    tenant: str | None
+    kind: str | None
+    code: str | None
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class UnfinishedRow:
     """How many tasks of a handler have not ended, and the age of the oldest job that has one."""
 

@@ -626,10 +626,14 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
         )
     kind = app.registry.kind(source.kind, source.schema_version)
     _check_may_submit(principal, kind)
+    try:
+        request = _request(app, kind, source.input, source.schema_version)
+    except Invalid as error:  # its places are those of a stored input, and no body has them
+        raise Invalid(f"What that job was asked for cannot be asked for once more. {error.message}") from error
     prepared = _admission(
         app,
         kind,
-        _request(app, kind, source.input, source.schema_version),
+        request,
         tenant=scope.tenant,
         owner=source.owner,
         caller=source.caller,

@@ -255,6 +255,7 @@ API: Final = (
             "conflict",
             "still_admitting",
             "key_reused",
+            "invalid",
             "not_registered",
             "outcome_unknown",
         ),

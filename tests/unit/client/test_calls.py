@@ -19,7 +19,7 @@ from outlast.domain.ids import is_job_id
 from outlast.domain.kinds import Kind, Plan, Task
 from outlast.domain.model import Principal
 from outlast.domain.registry import Registry
-from outlast.domain.work import Admitted, Control, KeyTaken
+from outlast.domain.work import Admitted, Control, KeyTaken, RerunSource
 from outlast.observe.correlation import correlation_id
 from outlast.store.program import Operation
 
@@ -157,6 +157,31 @@ def test_an_old_input_that_cannot_be_brought_up_is_refused(value: Any) -> None:
     with pytest.raises(Invalid) as refused:
         sent(evolved(functions=UP), value, 2)
     assert refused.value.code == "invalid"
+
+
+def source(version: int, body: str) -> RerunSource:
+    return RerunSource("cancelled", "user", "book", version, "ann", OTHER, body, '{"roles":[]}')
+
+
+def test_a_rerun_of_an_old_job_is_planned_in_the_present_version() -> None:
+    call = calls.rerun_job(evolved(functions=UP), JOB, ANN, "k")
+    next(call)
+    program = call.send(source(1, '{"leaves":4}')).start()
+    assert next(program).name == "lock_job"
+    stored = program.send([("cancelled",)]).params
+    assert [stored[name] for name in ("versions", "inputs", "reruns", "roots")] == [[3], ['{"pages":8}'], [JOB], [OTHER]]
+    assert set(stored["t_handlers"]) == {"book@3:typeset"}
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "refusal"), [(4, '{"pages":1}', NotRegistered), (2, '{"leaves":1}', Invalid), (3, '{"leaves":1}', Invalid)]
+)
+def test_a_rerun_of_what_cannot_be_read_asks_the_store_for_nothing(version: int, body: str, refusal: type[OutlastError]) -> None:
+    call = calls.rerun_job(evolved(functions=UP), JOB, ANN, "k")
+    next(call)
+    with pytest.raises(refusal) as refused:
+        call.send(source(version, body))
+    assert getattr(refused.value, "pointers", ()) == ()
 
 
 def test_prepare_takes_the_correlation_id_of_its_caller() -> None:

@@ -65,11 +65,11 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         text = plan.task(write, label="Text", usable=True)
         plan.task(polish, label="Polish", after=[text], optional=True)
 
-    @jobs.kind("letter", version=3, label="A letter")
-    def letter_kind(plan: Plan[Note], input: Note) -> None:
+    @jobs.kind("postcard", version=3, label="A postcard")
+    def postcard_kind(plan: Plan[Note], input: Note) -> None:
         plan.task(write, label="Text", usable=True)
 
-    @letter_kind.upgrade(from_version=2)
+    @postcard_kind.upgrade(from_version=2)
     def from_2(old: dict[str, Any]) -> dict[str, Any]:
         if old["body"] == "burst":
             raise RuntimeError("MARKER")

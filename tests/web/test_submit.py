@@ -150,12 +150,12 @@ async def test_what_does_not_fit_is_named_by_its_place(small: Site, sent: Any, s
 
 
 async def test_an_input_of_an_earlier_version_is_brought_up(site: Site) -> None:
-    old = {"kind": "letter", "schema_version": 2, "input": {"body": "Dear Ann"}}
+    old = {"kind": "postcard", "schema_version": 2, "input": {"body": "Dear Ann"}}
     first = await post(site, old, "k1")
-    assert (first.status, first.json["kind"]) == (202, "letter")
+    assert (first.status, first.json["kind"]) == (202, "postcard")
     again = await post(site, old, "k1")
     assert (again.json["id"], again.headers["idempotency-replayed"]) == (first.json["id"], "true")
-    present = await post(site, {"kind": "letter", "schema_version": 3, "input": {"text": "Dear Ann"}}, "k1")
+    present = await post(site, {"kind": "postcard", "schema_version": 3, "input": {"text": "Dear Ann"}}, "k1")
     assert (present.status, present.code) == (422, "key_reused"), "what counts is what was sent"
     assert len(await jobs_of(site)) == 1
 
@@ -175,7 +175,7 @@ async def test_an_input_of_an_earlier_version_is_brought_up(site: Site) -> None:
 async def test_an_old_input_that_cannot_be_brought_up_stores_nothing(
     small: Site, version: int, body: Any, code: str, pointers: list[str]
 ) -> None:
-    answer = await post(small, {"kind": "letter", "schema_version": version, "input": body})
+    answer = await post(small, {"kind": "postcard", "schema_version": version, "input": body})
     assert (answer.status, answer.code, answer.json["pointers"]) == (422, code, pointers)
     assert "MARKER" not in answer.body.decode()
     if code == "not_registered":

@@ -218,17 +218,22 @@ def test_old_and_new_workers_share_a_store_both_ways_while_they_are_killed(stage
     assert old.ended() == -9
     stage.reached([*of_old, *of_new])  # the new release alone does all of it
 
+    held = submit(stage, releases.new, Month("June", 1.0))
+    stage.started(held)
     new.kill()
     back = stage.worker(target="crash.releases:old", queues={"default": 3})
     after = [submit(stage, releases.old, Period(f"June {n}")) for n in range(3)]
     waiting = submit(stage, releases.new, Month("July"))
     stage.reached(after)
     untouched(stage, waiting)
+    until(lambda: stage.past(held) == [("Text", 1, "worker_lost")], "the old release recovers what it could not run")
+    assert (stage.task(held, "Text").state, len(stage.starts(held))) == ("retrying", 1)
     stage.worker(target="crash.releases:new", queues={"default": 3}, wait=False)
-    stage.reached([waiting])
+    stage.reached([waiting, held])
+    assert ("Text", 2, None) in stage.past(held)
     assert back.alive
 
-    for job in (*of_old, *of_new, *after, waiting):
+    for job in (*of_old, *of_new, *after, waiting, held):
         keys = {line["label"] for line in stage.lines(job, event="effect")}
         rows = query(stage.url, "select provider_key, state from {effect} where job_id = ?", [job])
         assert [(row["provider_key"], row["state"]) for row in rows] == [(key, "confirmed") for key in keys], "one mail, under one key"

@@ -69,7 +69,7 @@ def failures(count: int) -> list[tuple[str, int, str | None]]:
 
 
 @pytest.mark.timeout(60)
-def test_two_clicks_at_once_are_one_new_run_and_a_second_exhaustion_asks_again(stage: Stage) -> None:
+def test_two_clicks_are_one_new_run_a_second_exhaustion_asks_again_and_a_cancel_stays(stage: Stage) -> None:
     stage.worker()
     job = exhausted(stage, times=3)
     first = question(stage, job)
@@ -99,6 +99,16 @@ def test_two_clicks_at_once_are_one_new_run_and_a_second_exhaustion_asks_again(s
     stage.reached([again])
     assert third(stage, again) == [*failures(4), ("three", 1, None), ("four", 1, None)]
     assert [line["fence"] for line in stage.starts(again, "three")] == [1, 2, 3, 4, 5]
+    with pytest.raises(AlreadyCompleted):
+        stage.jobs.replay(again, principal=OPERATOR, reason="The provider is back.")
+
+    cancelled = exhausted(stage, times=2)
+    stage.jobs.cancel(cancelled, principal=OWNER)
+    with pytest.raises(Conflict) as refused:
+        stage.jobs.replay(cancelled, principal=OPERATOR, reason="The provider is back.")
+    assert (refused.value.code, refused.value.job.state) == ("attention_superseded", "cancelled")
+    stage.works()
+    assert (stage.job(cancelled).state, third(stage, cancelled)) == ("cancelled", failures(2)), "it stays so"
 
 
 @pytest.mark.timeout(60)
@@ -167,23 +177,6 @@ async def test_a_bulk_replay_of_500_goes_on_where_it_was_killed(stage: Stage) ->
     entries = query(stage.url, "select job_id, fence, spent from {queue_entry} where holder is null")
     assert sorted(tuple(entry.values()) for entry in entries) == [(job, 1, 0) for job in made[:499] if job not in again]
     await store.close()
-
-
-def test_what_its_owner_cancelled_meanwhile_stays_cancelled(stage: Stage) -> None:
-    stage.worker()
-    job = exhausted(stage, times=2)
-    stage.jobs.cancel(job, principal=OWNER)
-    with pytest.raises(Conflict) as refused:
-        stage.jobs.replay(job, principal=OPERATOR, reason="The provider is back.")
-    assert (refused.value.code, refused.value.job.state) == ("attention_superseded", "cancelled")
-    said = command(stage, "jobs", "replay", job, "--reason", "The provider is back.")
-    assert said.ended() == 4
-    stage.works()
-    assert (stage.job(job).state, third(stage, job)) == ("cancelled", failures(2))
-    done = stage.submit({"label": "A"})
-    stage.reached([done])
-    with pytest.raises(AlreadyCompleted):
-        stage.jobs.replay(done, principal=OPERATOR, reason="The provider is back.")
 
 
 def test_a_document_that_was_edited_meanwhile_is_not_overwritten(stage: Stage, provider: Provider) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from cli.conftest import Shell
-from outlast import OutcomeUnknown, SyncClient
+from outlast import OutcomeUnknown
+from outlast.client import calls
+from outlast.domain.work import Admission
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 NOBODY = "01900000-0000-7000-8000-000000000000"
@@ -270,10 +272,113 @@ def test_rerun_needs_the_application_and_a_final_job(either: Shell) -> None:
 def test_an_unknown_outcome_names_the_key_to_repeat_with(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     keys: list[str] = []
 
-    def lost(*_args: object, key: str, **_more: object) -> None:
-        keys.append(key)
+    def lost(_call: object, prepared: list[Admission], _store: object) -> None:
+        keys.append(str(prepared[0].key))
         raise OutcomeUnknown("lost")
 
-    monkeypatch.setattr(SyncClient, "submit", lost)
+    monkeypatch.setattr("outlast.cli.submit.drive_admission", lost)
     said = shell.run("jobs", "submit", "shop:jobs", "order", "--input", "-", "--as", "a:b", stdin="{}", code=5).stderr
     assert f"Run the same command again with --key {keys[0]}" in said
+
+
+OLDER = """
+from dataclasses import dataclass
+from outlast import Context, Outlast, Plan
+jobs = Outlast("sqlite:///shop.db")
+
+@dataclass
+class Parcel:
+    weight: int
+
+@jobs.task
+async def pack(ctx: Context, parcel: Parcel) -> int:
+    return parcel.weight
+
+@jobs.kind("parcel", version=2)
+def parcel(plan: Plan[Parcel], given: Parcel) -> None:
+    plan.task(pack, label="Pack")
+
+@parcel.upgrade(from_version=1)
+def from_1(old):
+    return {"weight": old["grams"] // 1000}
+"""
+
+
+def test_an_input_of_an_earlier_version_is_submitted_by_its_number(either: Shell) -> None:
+    (either.folder / "older.py").write_text(OLDER)
+    command = ("jobs", "submit", "older:jobs", "parcel", "--input", "-", "--as", "acme:ann", "--key", "k")
+    said = [either.run(*command, "--schema-version", "1", "--json", stdin='{"grams": 2000}').stdout for _ in range(2)]
+    first, again = (json.loads(text) for text in said)
+    assert (again["id"], again["replayed"]) == (first["id"], True)
+    assert shown(either, first["id"])["job"]["schema_version"] == 2
+    assert "belongs to another request" in either.run(*command, stdin='{"weight": 2}', code=4).stderr
+    refused = {
+        "0": "is not in the range x>=1",
+        "3": "knows versions 1 to 2 of the kind 'parcel', not version 3",
+        "1": "cannot be brought up to version 2",
+    }
+    for version, words in refused.items():
+        assert words in either.run(*command, "--schema-version", version, stdin='{"weight": 2}', code=2).stderr
+    assert len(json.loads(either.run("jobs", "list", "--json").stdout)["items"]) == 1
+
+
+def failed(shell: Shell, *owners: str, how: str = "fail") -> list[str]:
+    """Jobs that need attention, in key order."""
+    jobs = [shell.submit(f'{{"how": "{how}"}}', owner=owner) for owner in owners]
+    shell.work()
+    return jobs
+
+
+def replayed(shell: Shell, *more: str, code: int = 0) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(shell.run("jobs", "replay", "--all", "--reason", "It is back.", "--json", *more, code=code).stdout)
+    return said
+
+
+def test_all_that_needs_attention_is_taken_up_by_filter_and_with_a_preview(either: Shell) -> None:
+    ann, bob, eve = failed(either, "acme:ann", "acme:bob", "other:eve")
+    (asking,) = failed(either, "acme:ann", how="ask")
+    everything = [ann, bob, asking, eve]
+    seen = replayed(either, "--dry-run")
+    assert (seen["dry_run"], seen["done"]) == (True, everything)
+    assert replayed(either, "--kind", "none")["done"] == []
+    assert replayed(either, "--code", "worker_lost")["done"] == []
+    assert replayed(either, "--raised-before", "2020-01-01T00:00:00Z")["done"] == []
+    assert replayed(either, "--limit", "1", "--code", "out_of_stock", "--as", "other:op:operator")["done"] == [eve]
+    said = either.run("jobs", "replay", "--all", "--reason", "It is back.", "--kind", "order", code=1)
+    assert said.stdout == f"{ann}\n{bob}\n"
+    assert f"refused {asking}: nothing that it asks offers a retry; its owner has to decide (not_offered)" in said.stderr
+    assert said.stderr.endswith("2 done, 0 skipped, 1 refused\n")
+    assert shown(either, ann)["job"]["state"] == "running"
+
+
+def test_what_was_decided_meanwhile_is_skipped(either: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled, retried, left = failed(either, "acme:ann", "acme:ann", "acme:ann")
+    begun = False
+
+    def quicker(*args: Any) -> Any:
+        nonlocal begun
+        if not begun:  # between the list and the first replay
+            begun = True
+            either.run("jobs", "cancel", cancelled)
+            either.run("jobs", "retry", retried)
+        return calls.replayed(*args)
+
+    monkeypatch.setattr("outlast.cli.replay.replayed", quicker)
+    said = replayed(either)
+    assert said["done"] == [left]
+    assert said["skipped"] == [{"id": one, "code": "attention_superseded"} for one in (cancelled, retried)]
+    assert shown(either, cancelled)["job"]["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "wrong", [("ID", "--all"), (), ("ID", "--dry-run"), ("ID", "--kind", "order"), ("ID", "--limit", "1"), ("--all", "--limit", "0")]
+)
+def test_one_job_or_all_of_them(shell: Shell, wrong: tuple[str, ...]) -> None:
+    shell.run("jobs", "replay", *wrong, "--reason", "x", code=2)
+
+
+def test_only_an_operator_takes_up_all(shell: Shell) -> None:
+    (job,) = failed(shell, "acme:ann")
+    assert "outlast jobs retry" in shell.run("jobs", "replay", "--all", "--reason", "x", "--as", "acme:ann", code=7).stderr
+    shell.run("jobs", "replay", "--all", "--reason", " ", code=2)
+    assert shown(shell, job)["job"]["state"] == "needs_attention"

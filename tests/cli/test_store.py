@@ -91,6 +91,57 @@ def test_doctor_names_tasks_that_the_target_has_no_code_for(either: Shell) -> No
     assert said.endswith("2 to do\n")
 
 
+NEWER = """
+from outlast import Context, Outlast, Plan
+from shop import Order
+jobs = Outlast("sqlite:///x.db")
+
+@jobs.task
+async def pack(ctx: Context, order: Order) -> str:
+    return ""
+
+@jobs.kind("order", version=VERSION)
+def order(plan: Plan[Order], given: Order) -> None:
+    plan.task(pack, label="Pack")
+"""
+UPGRADE = """
+@order.upgrade(from_version=1)
+def from_1(old):
+    return old
+"""
+
+
+def test_doctor_says_what_is_missing_to_run_what_is_left(either: Shell) -> None:
+    either.submit()
+    (either.folder / "newer.py").write_text(NEWER.replace("VERSION", "3"))
+    found = checks(either, "newer:jobs", code=1)
+    for task in ("pack", "mail"):
+        advice = found[f"unfinished order@1:{task}"]["advice"]
+        assert "It reads version 3 of the kind 'order': register @kind.upgrade(from_version=1)" in advice
+        assert "The oldest job is " in advice
+    (either.folder / "newer.py").write_text(NEWER.replace("VERSION", "2") + UPGRADE)
+    found = checks(either, "newer:jobs", code=1)
+    assert "unfinished order@1:pack" not in found
+    assert "It registers no task 'mail' that takes the input of the kind 'order'" in found["unfinished order@1:mail"]["advice"]
+    said = json.loads(either.run("doctor", "newer:jobs", "--json", code=1).stdout)["unfinished"]
+    assert all(item.pop("oldest_seconds") >= 0 for item in said)
+    assert said == [
+        {"kind": "order", "version": 1, "task": "mail", "count": 1, "runnable": False},
+        {"kind": "order", "version": 1, "task": "pack", "count": 1, "runnable": True},
+    ]
+    assert [item["runnable"] for item in json.loads(either.run("doctor", "--json").stdout)["unfinished"]] == [None, None]
+    either.run("jobs", "submit", "newer:jobs", "order", "--input", "-", "--as", "acme:ann", stdin="{}")
+    assert "reads version 1 of the kind 'order': a newer release made those jobs" in either.run("doctor", "shop:jobs", code=1).stdout
+
+
+def test_a_gap_in_the_upgrades_is_refused_before_anything_runs(shell: Shell) -> None:
+    (shell.folder / "newer.py").write_text(NEWER.replace("VERSION", "3") + UPGRADE)
+    for command in (("worker", "newer:jobs"), ("doctor", "newer:jobs"), ("serve", "newer:jobs")):
+        said = shell.run(*command, code=2).stderr
+        assert "an upgrade from version 1, but none from version 2" in said
+        assert said.endswith("(invalid)\n")
+
+
 def test_doctor_says_what_is_not_migrated_and_what_does_not_exist(bare: Shell, postgres_server: PostgresServer) -> None:
     assert "outlast migrate" in checks(bare, code=1)["file"]["advice"]
     found = checks(bare, "--store", postgres_server.dsn(), code=1)

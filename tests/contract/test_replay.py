@@ -15,7 +15,8 @@ from outlast.domain.access import Scope
 from outlast.domain.conflicts import AlreadyCompleted, Conflict
 from outlast.domain.errors import Forbidden, Invalid, NotFound
 from outlast.domain.model import Principal
-from outlast.domain.work import Control
+from outlast.domain.work import Asking, Control
+from outlast.store.programs import replay
 
 
 def exhausted(h: Harness) -> str:
@@ -140,6 +141,37 @@ def test_its_unique_key_stays_its_own(h: Harness) -> None:
     assert h.job_row(made.job_id)["active_key"] == "u"
     assert OPERATOR.owner is None
     assert made.owner == OWNER
+
+
+def test_an_operator_goes_through_all_that_asks_page_by_page(h: Harness) -> None:
+    jobs = [h.admit(a("one", attempts=1), a("two", attempts=1)) for _ in range(5)]
+    for job in jobs:
+        for held in [one for one in h.claim(limit=2) if one.ref.job_id == job]:
+            h.fail(held)
+    early = h.now
+    h.advance(1_000)
+    late = h.admit(a("one", attempts=1))
+    h.fail(h.take("one"))
+
+    def found(
+        *, limit: int, tenant: str | None = "acme", kind: str | None = None, code: str | None = None, until: int = h.now
+    ) -> list[str]:
+        ids: list[str] = []
+        after: tuple[str, str] | None = None
+        while page := h.run(replay.asking(Asking(tenant, kind, code, until), after=after, limit=limit)):
+            assert len(page) <= limit
+            ids += [job for _, job in page]
+            after = page[-1]
+        return ids
+
+    everything = sorted([*jobs, late])
+    assert found(limit=2) == found(limit=100) == found(limit=3, tenant=None) == everything, "each once, though two tasks ask"
+    assert found(limit=2, until=early) == sorted(jobs)
+    assert found(limit=2, tenant="elsewhere") == found(limit=2, kind="other") == found(limit=2, code="other") == []
+    assert found(limit=2, kind="kind", code="broken") == everything
+    h.replay(jobs[0])
+    h.cancel(jobs[1])
+    assert found(limit=2) == sorted([*jobs[2:], late])
 
 
 # -- the call -----------------------------------------------------------------------------------------------------

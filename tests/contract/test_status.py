@@ -7,7 +7,7 @@ import pytest
 from contract.harness import ANN, BOB, LEASE_MS, OPERATOR, STRANGER, TENANT, Harness
 from contract.plans import CAP_MS, HANDLER, OTHER_HANDLER, a
 from outlast.domain.access import Scope
-from outlast.domain.work import Control, Filter, QueueRow
+from outlast.domain.work import Control, Filter, QueueRow, UnfinishedRow
 from outlast.store.programs import status
 
 
@@ -277,7 +277,11 @@ def test_queues_depth_equals_a_count_of_the_rows(h: Harness) -> None:
 def test_unfinished_tasks_by_handler(h: Harness) -> None:
     h.admit(a("one"), a("two", after="one"), a("three", handler=OTHER_HANDLER))
     h.finish(h.take_all()["three"])
-    assert h.run(status.unfinished_handlers()) == [(HANDLER, 2)]
+    h.advance(7_000)
+    h.admit(a("one"))
+    assert h.run(status.unfinished_handlers()) == [UnfinishedRow(HANDLER, 3, 7_000)], "the age of the oldest"
+    h.fail(h.take(), permanent=True)
+    assert sum(row.count for row in h.run(status.unfinished_handlers())) == 3, "what needs attention has not ended"
 
 
 def test_rerun_source_has_what_a_rerun_copies(h: Harness) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from outlast.domain.access import Scope
-from outlast.domain.work import Filter
+from outlast.domain.work import Asking, Filter
 from outlast.store.program import Statement
-from outlast.store.programs import claims, forgetting, retention, status, sweep
+from outlast.store.programs import claims, forgetting, replay, retention, status, sweep
 from outlast.store.sqlite import migrating
 from outlast.store.sqlite.dialect import statements
 from plans.filling import HANDLER, OWNER, QUEUE, TENANT
@@ -47,6 +47,7 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "entry": (PLACE, "PRIMARY KEY"),
     "ended_leases": (first(sweep.ended_leases(None, 100)).params, "PRIMARY KEY"),
     "windows_over": (first(sweep.windows_over(None, 100)).params, ""),
+    "jobs_asking": (first(replay.asking(Asking(None, None, None, 0), after=None, limit=100)).params, "outlast_attention_open"),
     "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)).params, "outlast_job_owner"),
     "job_view": (first(status.job(Scope(TENANT, OWNER), JOB)).params, "PRIMARY KEY"),
     "task_list": ({"tenant": TENANT, "job_id": JOB}, "PRIMARY KEY"),
@@ -97,7 +98,7 @@ def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
     assert not whole, plan
 
 
-@pytest.mark.parametrize("name", ["claim_candidates", "keyed_candidates", "job_list"])
+@pytest.mark.parametrize("name", ["claim_candidates", "keyed_candidates", "job_list", "jobs_asking"])
 def test_the_order_comes_from_the_index(connection: sqlite3.Connection, name: str) -> None:
     plan = _plan(connection, Statement(name, EXPECTED[name][0]), top=True)
 

@@ -7,7 +7,7 @@ one itself.
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict, assert_type
+from typing import Any, TypedDict, assert_type
 
 from msgspec import Struct
 from pydantic import BaseModel
@@ -273,6 +273,14 @@ def report(plan: Plan[Report], input: Report) -> None:
     plan.task(count, label="Words", after=[text, *numbers], optional=True, priority=3, limit=Limit(f"words {input.month}", 1))
 
 
+@report.upgrade(from_version=1)
+def from_1(old: dict[str, Any]) -> dict[str, Any]:
+    return {"month": old["period"]}
+
+
+assert_type(from_1({"period": "May"}), dict[str, Any])
+
+
 async def may_import(owner: Principal, job: JobView) -> bool:
     return owner.subject in job.label
 
@@ -412,6 +420,19 @@ def may_not_say(owner: Principal, job: JobView) -> str:
     return ""
 
 
+async def upgrade_later(old: dict[str, Any]) -> dict[str, Any]:
+    return old
+
+
+def upgrade_to_text(old: dict[str, Any]) -> str:
+    return ""
+
+
+report.upgrade(1)  # type: ignore
+report.upgrade(from_version="1")  # type: ignore
+report.upgrade(from_version=1)(upgrade_later)  # type: ignore
+report.upgrade(from_version=1)(upgrade_to_text)  # type: ignore
+report.upgrade(from_version=1)(load_sync)  # type: ignore
 jobs.task(async_with_sync_context)  # type: ignore
 jobs.task(sync_with_context)  # type: ignore
 jobs.task(without_input)  # type: ignore

@@ -23,9 +23,36 @@ class Choice(Struct, kw_only=True):
     colour: str
 
 
+def call_outside(jobs: Outlast) -> None:
+    """Kinds whose calls to the outside are lost: with an outcome, and without."""
+
+    async def lose(key: str) -> str:
+        raise ConnectionError("the answer was lost")
+
+    @jobs.task(retry=RetryPolicy(base=0))
+    async def debit(ctx: Context, note: Note) -> str:
+        return await ctx.effect("card <charge>", lose, timeout=0.2)
+
+    @jobs.kind("charge", label="A charge")
+    def charge_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(debit, label="Card")
+
+    async def forget(key: str) -> None:
+        raise ConnectionError("the answer was lost")
+
+    @jobs.task(retry=RetryPolicy(base=0))
+    async def post(ctx: Context, note: Note) -> None:
+        await ctx.effect("letter", forget, timeout=0.2)
+
+    @jobs.kind("letter", label="A letter")
+    def letter_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(post, label="Post")
+
+
 def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind after the other
     """A new application on this store."""
     jobs = Outlast(url, base_url=base_url)
+    call_outside(jobs)
 
     @jobs.task
     async def write(ctx: Context, note: Note) -> str:
@@ -65,32 +92,20 @@ def make(url: str, *, base_url: str = "") -> Outlast:  # noqa: C901 - one kind a
         text = plan.task(write, label="Text", usable=True)
         plan.task(polish, label="Polish", after=[text], optional=True)
 
+    @jobs.kind("postcard", version=3, label="A postcard")
+    def postcard_kind(plan: Plan[Note], input: Note) -> None:
+        plan.task(write, label="Text", usable=True)
+
+    @postcard_kind.upgrade(from_version=2)
+    def from_2(old: dict[str, Any]) -> dict[str, Any]:
+        if old["body"] == "burst":
+            raise RuntimeError("MARKER")
+        return {"text": old["body"]}
+
     @jobs.kind("print", label="A print")
     def print_kind(plan: Plan[Note], input: Note) -> None:
         text = plan.task(write, label="Text", usable=True)
         plan.task(broken, label="Paper", after=[text])
-
-    async def lose(key: str) -> str:
-        raise ConnectionError("the answer was lost")
-
-    @jobs.task(retry=RetryPolicy(base=0))
-    async def debit(ctx: Context, note: Note) -> str:
-        return await ctx.effect("card <charge>", lose, timeout=0.2)
-
-    @jobs.kind("charge", label="A charge")
-    def charge_kind(plan: Plan[Note], input: Note) -> None:
-        plan.task(debit, label="Card")
-
-    async def forget(key: str) -> None:
-        raise ConnectionError("the answer was lost")
-
-    @jobs.task(retry=RetryPolicy(base=0))
-    async def post(ctx: Context, note: Note) -> None:
-        await ctx.effect("letter", forget, timeout=0.2)
-
-    @jobs.kind("letter", label="A letter")
-    def letter_kind(plan: Plan[Note], input: Note) -> None:
-        plan.task(post, label="Post")
 
     @jobs.kind("question", label="A question")
     def question_kind(plan: Plan[Note], input: Note) -> None:

@@ -149,6 +149,40 @@ async def test_what_does_not_fit_is_named_by_its_place(small: Site, sent: Any, s
     assert await jobs_of(small) == []
 
 
+async def test_an_input_of_an_earlier_version_is_brought_up(site: Site) -> None:
+    old = {"kind": "postcard", "schema_version": 2, "input": {"body": "Dear Ann"}}
+    first = await post(site, old, "k1")
+    assert (first.status, first.json["kind"]) == (202, "postcard")
+    again = await post(site, old, "k1")
+    assert (again.json["id"], again.headers["idempotency-replayed"]) == (first.json["id"], "true")
+    present = await post(site, {"kind": "postcard", "schema_version": 3, "input": {"text": "Dear Ann"}}, "k1")
+    assert (present.status, present.code) == (422, "key_reused"), "what counts is what was sent"
+    assert len(await jobs_of(site)) == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "code", "pointers"),
+    [
+        (1, {"body": "x"}, "not_registered", ["/schema_version"]),
+        (4, {"body": "x"}, "not_registered", ["/schema_version"]),
+        (2, {"body": "burst"}, "invalid", ["/input"]),
+        (2, {"body": 7}, "invalid", ["/input"]),
+        (2, {}, "invalid", ["/input"]),
+        (2, ["body"], "invalid", ["/input"]),
+        (3, {"body": "x"}, "invalid", ["/input/text"]),
+    ],
+)
+async def test_an_old_input_that_cannot_be_brought_up_stores_nothing(
+    small: Site, version: int, body: Any, code: str, pointers: list[str]
+) -> None:
+    answer = await post(small, {"kind": "postcard", "schema_version": version, "input": body})
+    assert (answer.status, answer.code, answer.json["pointers"]) == (422, code, pointers)
+    assert "MARKER" not in answer.body.decode()
+    if code == "not_registered":
+        assert "versions 2 to 3" in answer.json["detail"]
+    assert await jobs_of(small) == []
+
+
 async def test_only_some_roles_may_submit_some_kinds(small: Site) -> None:
     answer = await post(small, {"kind": "secret", "input": {"text": "x"}})
     assert (answer.status, answer.code) == (403, "forbidden")

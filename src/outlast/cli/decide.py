@@ -1,4 +1,4 @@
-"""`outlast jobs cancel`, `retry`, `replay` and `rerun`: what is decided about a job from outside."""
+"""`outlast jobs cancel`, `retry` and `rerun`: what is decided about a job from outside."""
 
 from __future__ import annotations
 
@@ -73,19 +73,6 @@ def retry(job_id: str, *, acting: Principal | None, store: str | None, as_json: 
             note(f"{question.label}: {question.code} offers no retry, but {', '.join(question.actions)}; its owner decides")
     if others:
         raise click.exceptions.Exit(int(Exit.ATTENTION))
-
-
-@click.command()
-@job_argument
-@click.option("--reason", required=True, metavar="TEXT", help="Why, in one line; kept with who did it.")
-@as_option
-@store_option
-@json_option
-def replay(job_id: str, *, reason: str, acting: Principal | None, store: str | None, as_json: bool) -> None:
-    """As an operator, try again all that needs attention: same job, same results and steps. Again is no error."""
-    with opened(at_store(store)) as client:
-        view = client.replay(job_id, principal=acting_on(client, job_id, acting), reason=reason)
-    tell(view, as_json=as_json)
 
 
 def _questions(client: SyncClient, view: JobView, principal: Principal) -> tuple[AttentionRow, ...]:

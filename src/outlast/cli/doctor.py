@@ -9,13 +9,13 @@ import click
 
 import outlast
 from outlast.app import Outlast
-from outlast.cli import doctor_sqlite
+from outlast.cli import doctor_sqlite, doctor_unfinished
 from outlast.cli.checks import Check
 from outlast.cli.exits import Exit
 from outlast.cli.options import TARGET, application, at_store, json_option, opened, store_option
 from outlast.cli.output import local, moment_of, safe, say, say_json, table
 from outlast.domain.errors import OutlastError
-from outlast.domain.work import Pause
+from outlast.domain.work import Pause, UnfinishedRow
 from outlast.store.open import open_store, parse, pending
 from outlast.store.programs import queues, status
 
@@ -34,12 +34,16 @@ def command(target: str | None, *, store: str | None, as_json: bool) -> None:
     app = at_store(store) if target is None else application(target, store)
     checks = [*_versions(), *_store(app)]
     todo = [check for check in checks if check.level == "action"]
+    unfinished: list[UnfinishedRow] | None = None
     if not todo:
-        checks.extend(_leftovers(app, target))
+        unfinished, pauses = _left(app)
+        checks.extend(map(_paused, pauses))
+        checks.extend(doctor_unfinished.checks_of(unfinished, app.registry, target))
         todo = [check for check in checks if check.level == "action"]
     if as_json:
         said = [{"name": c.name, "value": c.value, "level": c.level, "advice": c.advice} for c in checks]
-        say_json({"ok": not todo, "store": parse(app.url).shown, "checks": said})
+        work = None if unfinished is None else doctor_unfinished.json_of(unfinished, app.registry, target)
+        say_json({"ok": not todo, "store": parse(app.url).shown, "checks": said, "unfinished": work})
     else:
         _print(checks, parse(app.url).shown)
     if todo:
@@ -82,26 +86,12 @@ def _dialect(url: str) -> list[Check]:
     return doctor_postgres.checks_of(address.target)
 
 
-def _leftovers(app: Outlast, target: str | None) -> list[Check]:
-    """Which queues are paused, and whether unfinished tasks have code that can run them."""
+def _left(app: Outlast) -> tuple[list[UnfinishedRow], list[Pause]]:
+    """What has not ended, by handler, and which queues are paused."""
     with opened(app) as client:
         unfinished = client.store.run_sync(status.unfinished_handlers())
         _, pauses = client.store.run_sync(queues.stand())
-    paused = [_paused(pause) for pause in pauses]
-    total = sum(count for _, count in unfinished)
-    if target is None:
-        advice = "With TARGET, doctor also says whether there is code for all of them." if total else ""
-        return [*paused, Check("unfinished tasks", total, "note" if total else "ok", advice)]
-    known = set(app.registry.handlers())
-    checks = [*paused, Check("unfinished tasks", total)]
-    for handler, count in unfinished:
-        if handler not in known:
-            advice = (
-                f"{target} has no code for it, so its workers leave it waiting. Start a worker that has, register kind, version and "
-                "task under these names again, or cancel those jobs."
-            )
-            checks.append(Check(f"unfinished {handler}", count, "action", advice))
-    return checks
+    return unfinished, pauses
 
 
 def _paused(pause: Pause) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from outlast.cli import decide, listing, settle, show, submit
+from outlast.cli import decide, listing, replay, settle, show, submit
 
 
 @click.group()
@@ -23,7 +23,7 @@ for _command in (
     show.command,
     decide.cancel,
     decide.retry,
-    decide.replay,
+    replay.command,
     decide.rerun,
     settle.answer,
     settle.skip,

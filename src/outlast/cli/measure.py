@@ -116,7 +116,7 @@ class Bench:
 
     async def _refuse_others(self) -> None:
         unfinished = await self.app.store.run(status.unfinished_handlers())
-        others = sum(count for handler, count in unfinished if not handler.startswith(f"{KIND}@"))
+        others = sum(row.count for row in unfinished if not row.handler.startswith(f"{KIND}@"))
         if others:
             raise Invalid(
                 f"The store has {others} unfinished tasks of others, which the load would slow down and which would falsify the figures. "

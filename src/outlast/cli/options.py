@@ -72,8 +72,9 @@ def duration(text: str) -> float:
 
 
 def application(target: str, store: str | None) -> Outlast:
-    """The `Outlast` that TARGET names, on the store that was asked for, else on its own."""
+    """The `Outlast` that TARGET names, on the store that was asked for, else on its own. Invalid if its kinds cannot be used."""
     app = load(target)
+    app.registry.check()
     if store is not None:
         app.use(store)
     return app

@@ -6,7 +6,6 @@ import sys
 import uuid
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,11 +13,11 @@ from outlast.app import Outlast
 from outlast.cli.exits import Refused, exit_of
 from outlast.cli.options import application, identity, json_option, opened, store_option
 from outlast.cli.output import say, say_json
+from outlast.client.calls import prepare_json, submit
+from outlast.client.driving import drive_admission
 from outlast.domain.errors import NotRegistered, OutcomeUnknown
-from outlast.domain.kinds import Kind
 from outlast.domain.model import Handle, Principal
-from outlast.domain.payload import parse
-from outlast.domain.values import decode
+from outlast.domain.payload import JSON, parse
 
 
 def moment(text: str) -> datetime:
@@ -38,6 +37,13 @@ def moment(text: str) -> datetime:
 @click.option("--input", "source", required=True, metavar="FILE|-", help="JSON; - reads standard input.")
 @click.option("--as", "owner", type=identity, required=True, metavar="TENANT:SUBJECT", help="Whose job it is.")
 @click.option("--key", help="Idempotency key: the same key and request again give the same job.")
+@click.option(
+    "--schema-version",
+    "version",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The version of KIND that the input is of, if not its present one.",
+)
 @click.option("--not-before", type=moment, metavar="TIME", help="ISO 8601 with a zone; no task starts earlier.")
 @store_option
 @json_option
@@ -48,18 +54,21 @@ def command(
     source: str,
     owner: Principal,
     key: str | None,
+    version: int | None,
     not_before: datetime | None,
     store: str | None,
     as_json: bool,
 ) -> None:
     """Submit a job of KIND, a name that TARGET (module:attribute) registers. Prints its id, committed, and then its state."""
     app = application(target, store)
-    found = _kind(app, target, kind)
-    value = _input(source, found, limit=app.settings.max_input)
+    _check_kind(app, target, kind)
+    value = _input(source, limit=app.settings.max_input)
     sent_key = key or f"cli-{uuid.uuid4().hex}"
+    known = app.desk.app
+    prepared = prepare_json(known, kind, version, value, owner=owner, key=sent_key, not_before=not_before)
     with opened(app) as client:
         try:
-            handle = client.submit(found, value, owner=owner, key=sent_key, not_before=not_before)
+            handle = drive_admission(submit(known, prepared), [prepared], client.store)
         except OutcomeUnknown as error:
             again = f"The connection was lost at the commit. Run the same command again with --key {sent_key}: it makes no second job."
             raise Refused(again, exit_of(error), code=error.code) from error
@@ -77,16 +86,16 @@ def came_before(handle: Handle) -> str:
     return " (replayed: this key and request came before)" if handle.replayed else ""
 
 
-def _kind(app: Outlast, target: str, name: str) -> Kind[Any]:
+def _check_kind(app: Outlast, target: str, name: str) -> None:
     try:
-        return app.registry.kind(name)
+        app.registry.kind(name)
     except NotRegistered as error:
         known = ", ".join(sorted(app.registry.kinds)) or "none; are its modules imported?"
         raise Refused(f"{target} registers no kind {name!r}. Its kinds: {known}.", code=error.code) from error
 
 
-def _input(source: str, kind: Kind[Any], *, limit: int) -> object:
-    """The value in a file, read strictly and then as the kind's input type."""
+def _input(source: str, *, limit: int) -> JSON:
+    """The value in a file, read strictly."""
     try:
         if source == "-":
             body = sys.stdin.buffer.read(limit + 1)
@@ -95,5 +104,4 @@ def _input(source: str, kind: Kind[Any], *, limit: int) -> object:
                 body = file.read(limit + 1)
     except OSError as error:
         raise Refused(f"The input {source!r} cannot be read: {error.strerror}.", code="input") from error
-    parse(body, limit=limit)
-    return decode(body.decode(), kind.input_type, forbid_unknown=True, what="input")
+    return parse(body, limit=limit)

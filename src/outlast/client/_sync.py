@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
 from outlast.client import attaching, calls
 from outlast.client.calls import Application, Call, Submission
-from outlast.client.driving import drive_call
-from outlast.domain.errors import Locked
+from outlast.client.driving import drive_admission, drive_call
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
 from outlast.domain.model import (
     Action,
@@ -26,7 +25,6 @@ from outlast.domain.model import (
     TaskView,
     Unique,
 )
-from outlast.domain.work import Admission
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
 
@@ -70,12 +68,12 @@ class SyncClient:
         A naive `not_before` is Invalid.
         """
         prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
-        return self._admit(calls.submit(self._app, prepared), [prepared])
+        return drive_admission(calls.submit(self._app, prepared), [prepared], self.store)
 
     def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
         """All or none, in one transaction; handles in order."""
         prepared = calls.prepare_many(self._app, submissions, owner=owner)
-        return self._admit(calls.submit_many(self._app, prepared), prepared)
+        return drive_admission(calls.submit_many(self._app, prepared), prepared, self.store)
 
     def get(self, job_id: str, *, principal: Principal) -> JobView:
         """The job as it stands."""
@@ -177,14 +175,6 @@ class SyncClient:
     def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""
         self.store.close_sync()
-
-    def _admit(self, call: Call[T], prepared: Sequence[Admission]) -> T:
-        try:
-            value = self._drive(call)
-        except Locked as error:
-            raise calls.still_admitting(error, prepared) from error
-        self.store.announce(calls.queues_of(prepared))
-        return value
 
     def _drive(self, call: Call[T]) -> T:
         return drive_call(call, self.store)

@@ -16,7 +16,7 @@ from outlast.domain.errors import Invalid, NotRegistered
 from outlast.domain.kinds import Target
 from outlast.domain.model import MAX_NAME, JobView, Principal
 from outlast.domain.payload import check_text
-from outlast.domain.values import decode
+from outlast.domain.values import decode_stored
 from outlast.store.programs import targets
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Guarded, Judged, Landed, Sessions, Work, transact, transact_sync
@@ -45,10 +45,10 @@ def _find(app: Application, job_id: str, no: int, principal: Principal, target_v
     if found is None or job.target is None:
         raise Conflict("No result of this task waits to be applied.", job=job, code="nothing_parked")
     body, handler = found
-    kind, task = app.registry.resolve(handler)
+    kind, task = app.registry.maker(handler)
     if kind.target is None:
         raise NotRegistered(f"The kind {kind.name!r} has no target= in this process.")
-    return _Found(job, job.target.ref, kind.target, decode(body, task.returns))
+    return _Found(job, job.target.ref, kind.target, decode_stored(body, task.returns, what="result"))
 
 
 def _work(found: _Found, principal: Principal, no: int, save: Callable[[Any], Any]) -> Work[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -41,7 +42,7 @@ from outlast.domain.model import (
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
-from outlast.domain.values import decode, encode
+from outlast.domain.values import decode_stored, encode
 from outlast.domain.work import (
     ActiveKey,
     ActiveTaken,
@@ -137,7 +138,8 @@ def prepare(
     if not app.registry.knows(kind):
         raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
     body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+    request = _request(app, kind, body, kind.version)
+    return _submission(app, kind, request, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
 
 
 def prepare_many(app: Application, submissions: Iterable[Submission], *, owner: Principal) -> list[Admission]:
@@ -169,21 +171,57 @@ def prepare_sent(
     unique: Unique | None = None,
     target: TargetRef | None = None,
 ) -> Admission:
-    """The admission of a submit that names its kind and brings its input as JSON, which is stored as it was sent.
+    """The admission of a submit from outside, as `prepare_json`.
 
     Only what `@jobs.kind` declared can be named: a task is a part of a plan, and what comes before it in the plan may be a check.
     """
     kind = app.registry.kind(name, version)
     if isinstance(kind, Task):
         raise NotRegistered("No kind of that name can be submitted from outside: a task cannot be, only what @jobs.kind declares.")
-    body = dump(value, limit=app.settings.max_input, what="input")
-    return _submission(app, kind, body, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+    return prepare_json(app, name, version, value, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+
+
+def prepare_json(
+    app: Application,
+    name: str,
+    version: int | None,
+    value: JSON,
+    *,
+    owner: Principal,
+    key: str,
+    not_before: datetime | None,
+    unique: Unique | None = None,
+    target: TargetRef | None = None,
+) -> Admission:
+    """The admission of a submit that names its kind and brings its input as JSON. What is stored has the kind's present version.
+
+    An input of that version is stored as it was sent, one of an earlier version (None: the present one) as it was brought up.
+    """
+    kind = app.registry.kind(name, version)
+    request = _request(app, kind, dump(value, limit=app.settings.max_input, what="input"), version)
+    return _submission(app, kind, request, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """An input: as it was sent, of which version (None: nothing was said), and what is made of it."""
+
+    sent: str
+    version: int | None
+    input: str
+    value: Any
+
+
+def _request(app: Application, kind: Kind[Any], sent: str, version: int | None) -> _Request:
+    """The input as the handler will get it; Invalid if it does not fit the kind, or cannot be brought up to its present version."""
+    present, value = kind.read(sent, kind.version if version is None else version, limit=app.settings.max_input)
+    return _Request(sent, version, present, value)
 
 
 def _submission(
     app: Application,
     kind: Kind[Any],
-    body: str,
+    request: _Request,
     *,
     owner: Principal,
     key: str | None,
@@ -198,8 +236,7 @@ def _submission(
     return _admission(
         app,
         kind,
-        body,
-        _checked(body, kind),
+        request,
         tenant=owner.tenant,
         owner=owner.subject,
         caller=_caller(owner, kind),
@@ -226,11 +263,6 @@ def _check_may_submit(principal: Principal, kind: Kind[Any]) -> None:
         raise Forbidden(f"Only some roles may submit jobs of the kind {kind.name!r}, and none of them is yours.")
 
 
-def _checked(body: str, kind: Kind[Any]) -> Any:
-    """The input as the handler will get it; Invalid if it does not fit the kind."""
-    return decode(body, kind.input_type, forbid_unknown=True, what="input")
-
-
 def _caller(owner: Principal, kind: Kind[Any]) -> str:
     kept = {name: owner.claims[name] for name in kind.keep_claims if name in owner.claims}
     return dump({"roles": sorted(owner.roles), "claims": kept}, limit=65_536, what="claims")
@@ -247,8 +279,7 @@ def _due(not_before: datetime | None) -> int | None:
 def _admission(
     app: Application,
     kind: Kind[Any],
-    body: str,
-    value: Any,
+    request: _Request,
     *,
     tenant: str,
     owner: str,
@@ -261,23 +292,23 @@ def _admission(
     target: TargetRef | None = None,
 ) -> Admission:
     job_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
-    request: list[JSON] = [kind.name, kind.version, parse(body, limit=app.settings.max_input), rerun_of]
+    asked: list[JSON] = [kind.name, request.version, parse(request.sent, limit=sys.maxsize), rerun_of]
     if unique is not None:
-        request.append({"unique": [unique.key, unique.policy]})
+        asked.append({"unique": [unique.key, unique.policy]})
     if target is not None:
-        request.append({"target": [target.ref, target.version]})
+        asked.append({"target": [target.ref, target.version]})
     return Admission(
         tenant=tenant,
         owner=owner,
         key=None if key is None else check_key(key),
-        fingerprint=hashlib.sha256(canonical(request).encode()).hexdigest(),
+        fingerprint=hashlib.sha256(canonical(asked).encode()).hexdigest(),
         job_id=job_id,
         kind=kind.name,
         schema_version=kind.version,
         label=kind.label,
-        input=body,
+        input=request.input,
         caller=caller,
-        tasks=kind.plan(value),
+        tasks=kind.plan(request.value),
         not_before_ms=not_before_ms,
         rerun_of=rerun_of,
         effect_root=effect_root or job_id,
@@ -426,7 +457,7 @@ def result(app: Application, job_id: str, task: AnyTask[Any] | None, principal: 
         raise (yield from _refusal(principal, job_id))
     if not outputs or outputs[0].body is None:
         raise NotReady("There is no result yet.", job=views.job(app.base_url, app.registry, found))
-    return decode(outputs[0].body, object if task is None else task.returns)
+    return decode_stored(outputs[0].body, object if task is None else task.returns, what="result")
 
 
 def output(app: Application, job_id: str, principal: Principal, no: int | None) -> Call[str]:
@@ -566,6 +597,12 @@ def takeover(app: Application, job_id: str, principal: Principal, version: int |
 
 def replay_job(app: Application, job_id: str, principal: Principal, reason: str) -> Call[JobView]:
     """Every question of the job that offers a retry is taken up again; by an operator, with a reason on record."""
+    view, _ = yield from replayed(app, job_id, principal, reason)
+    return view
+
+
+def replayed(app: Application, job_id: str, principal: Principal, reason: str) -> Call[tuple[JobView, bool]]:
+    """As `replay_job`; and whether nothing was open any more, so that nothing was done."""
     scope = scope_of(principal, "replay")
     if scope.owner is not None:
         raise (yield from _refusal(principal, job_id))
@@ -590,7 +627,7 @@ def replay_job(app: Application, job_id: str, principal: Principal, reason: str)
         raise AlreadyCompleted("The job had completed before.", job=view)
     if did is Control.SUPERSEDED:
         raise Conflict("The job was cancelled, and stays so. Run it again as a new job.", job=view, code="attention_superseded")
-    return view
+    return view, did is Control.REPEATED
 
 
 def pause_queue(name: str, principal: Principal, reason: str) -> Call[QueueChange]:
@@ -644,11 +681,14 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
         )
     kind = app.registry.kind(source.kind, source.schema_version)
     _check_may_submit(principal, kind)
+    try:
+        request = _request(app, kind, source.input, source.schema_version)
+    except Invalid as error:  # its places are those of a stored input, and no body has them
+        raise Invalid(f"What that job was asked for cannot be asked for once more. {error.message}") from error
     prepared = _admission(
         app,
         kind,
-        source.input,
-        _checked(source.input, kind),
+        request,
         tenant=scope.tenant,
         owner=source.owner,
         caller=source.caller,

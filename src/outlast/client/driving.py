@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TypeVar
 
-from outlast.client.calls import Call
-from outlast.domain.errors import OutlastError
+from outlast.client.calls import Call, queues_of, still_admitting
+from outlast.domain.errors import Locked, OutlastError
+from outlast.domain.work import Admission
 from outlast.store.protocol import Store
 
 T = TypeVar("T")
@@ -32,6 +34,16 @@ async def adrive_call(call: Call[T], store: Store) -> T:
     except StopIteration as stop:
         value: T = stop.value
         return value
+
+
+def drive_admission(call: Call[T], prepared: Sequence[Admission], store: Store) -> T:
+    """Runs the call that admits these in this thread, and gives the workers a hint."""
+    try:
+        value = drive_call(call, store)
+    except Locked as error:
+        raise still_admitting(error, prepared) from error
+    store.announce(queues_of(prepared))
+    return value
 
 
 def drive_call(call: Call[T], store: Store) -> T:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
 from outlast.domain import defaults
 from outlast.domain.errors import Invalid
+from outlast.domain.evolution import F, Upgrades
 from outlast.domain.limits import Limit
 from outlast.domain.model import JobView, Principal
 from outlast.domain.payload import check_text
 from outlast.domain.retry import MAX_SECONDS, RetryPolicy
-from outlast.domain.values import MISSING, encode
+from outlast.domain.values import MISSING, decode, encode
 
 
 class _Dataclass(Protocol):
@@ -49,6 +51,7 @@ MAX_INT32 = 2**31 - 1
 MAX_QUOTA = 100_000
 """Jobs: more cannot be counted quickly enough while others wait for the same quota."""
 _SHORTEST_DEADLINE = 0.001
+_DIGITS = len(str(MAX_INT32))
 
 
 class TaskOptions(TypedDict, total=False):
@@ -151,6 +154,7 @@ class Kind(Generic[In]):
         if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_INT32:
             raise Invalid("The version of a kind must be a whole number of 1 or more.")
         self.version = version
+        self.upgrades = Upgrades(name, version)
         self.input_type = input_type
         self.build = build
         self.label = check_text(label if label is not None else name, what="label", limit=defaults.MAX_LABEL)
@@ -172,6 +176,30 @@ class Kind(Generic[In]):
             raise Invalid(f"The quota of a kind is a whole number from 1 to {MAX_QUOTA}, or None: how many open jobs an owner may have.")
         self.quota = quota
 
+    def upgrade(self, *, from_version: int) -> Callable[[F], F]:
+        """Registers a function from the input of `from_version`, as a dict of JSON values, to that of the next version.
+
+        It is pure, and runs wherever an input of that version is met: at a submit, a rerun, and before each attempt of an old job.
+        Invalid: not below `version`, or a second one for a version.
+        """
+
+        def register(fn: F) -> F:
+            self.upgrades.add(from_version, fn)
+            return fn
+
+        return register
+
+    def read(self, text: str, version: int, *, limit: int = sys.maxsize) -> tuple[str, In]:
+        """The input of a readable version: as JSON text of the present one, and as what a handler gets. Invalid if it does not fit."""
+        if version == self.version:
+            return text, cast("In", decode(text, self.input_type, forbid_unknown=True, what="input"))
+        present = self.upgrades.apply(text, version, limit=limit)
+        what = f"input, brought up from version {version},"
+        try:
+            return present, cast("In", decode(present, self.input_type, forbid_unknown=True, what=what))
+        except Invalid as error:
+            raise Invalid(error.message, pointers=("",)) from None  # its places are not those of what was sent
+
     def active_scope(self, owner: str) -> str:
         """In which jobs of the tenant a unique key is looked for: those of this kind, or of this kind and owner."""
         return self.name if self.unique_scope == "tenant" else f"{self.name}/{owner}"
@@ -183,16 +211,16 @@ class Kind(Generic[In]):
         return freeze(plan)
 
 
-def handler_key(kind: Kind[Any], task: AnyTask[Any]) -> str:
-    """What an entry names, and a worker must know to claim it: kind, schema version and task."""
-    return f"{kind.name}@{kind.version}:{task.name}"
+def handler_key(kind: Kind[Any], task: AnyTask[Any], version: int | None = None) -> str:
+    """What an entry names, and a worker must know to claim it: kind, schema version (the present one, unless given) and task."""
+    return f"{kind.name}@{kind.version if version is None else version}:{task.name}"
 
 
 def parse_handler(key: str) -> tuple[str, int, str]:
-    """Kind, version and task of a handler key."""
+    """Kind, version and task of a handler key. Version 0, which no kind has, where somebody wrote into the store what is none."""
     kind, _, rest = key.partition("@")
     version, _, task = rest.partition(":")
-    return kind, int(version), task
+    return kind, int(version) if version.isascii() and version.isdecimal() and len(version) <= _DIGITS else 0, task
 
 
 class Task(Kind[In], AnyTask[Out_co]):

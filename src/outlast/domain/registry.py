@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from outlast.domain.errors import Invalid, NotRegistered
+from outlast.domain.evolution import spoken
 from outlast.domain.kinds import AnyTask, ItemTask, Kind, Target, Task, handler_key, parse_handler
+
+
+class Lack(Enum):
+    """Why a process cannot run the tasks of a handler key."""
+
+    KIND = "kind"
+    OLDER = "older"  # the version has no upgrade here
+    NEWER = "newer"
+    TASK = "task"  # none of that name takes the kind's input
 
 
 class Registry:
@@ -39,37 +50,67 @@ class Registry:
         self.kinds[kind.name] = kind
 
     def kind(self, name: str, version: int | None = None) -> Kind[Any]:
-        """The kind of this name, in this version if one is given; NotRegistered otherwise."""
+        """The kind of this name, if it reads this version where one is given; NotRegistered otherwise."""
         kind = self.kinds.get(name)
         if kind is None:
             raise NotRegistered("This process knows no kind of that name.")
-        if version is not None and version != kind.version:
-            raise NotRegistered(f"This process knows version {kind.version} of the kind {name!r}, not version {version}.")
+        if version is not None and version != kind.version and version not in (readable := kind.upgrades.readable):
+            raise NotRegistered(f"This process knows {spoken(readable)} of the kind {name!r}, not version {version}.")
         return kind
 
     def knows(self, kind: Kind[Any]) -> bool:
         """Whether this very kind was registered here."""
         return self.kinds.get(kind.name) is kind
 
+    def check(self) -> None:
+        """Invalid where a kind has upgrades with a gap: to be seen when a process starts, not when it meets an old job."""
+        for kind in self.kinds.values():
+            _ = kind.upgrades.readable
+
     def handlers(self) -> tuple[str, ...]:
-        """Every handler key that this process can run: a kind with each task that takes its input."""
+        """Every handler key that this process can run: a kind, in each version that it reads, with each task that takes its input.
+
+        A task counts whether or not the present plan has it: plans are fixed when a job is admitted. Invalid for a gap in the upgrades.
+        """
         keys: list[str] = []
         for kind in self.kinds.values():
-            alone = self.tasks.get(kind.name)
-            if alone is not None:  # a task by itself
-                keys.append(handler_key(kind, alone))
-                continue
-            keys.extend(handler_key(kind, task) for task in self.tasks.values() if _takes(task, kind))
+            versions = kind.upgrades.readable
+            keys.extend(handler_key(kind, task, version) for task in self._tasks_of(kind) for version in versions)
         return tuple(sorted(keys))
 
-    def resolve(self, key: str) -> tuple[Kind[Any], AnyTask[Any]]:
-        """The kind and task of a handler key; NotRegistered if this process does not know them."""
+    def _tasks_of(self, kind: Kind[Any]) -> list[AnyTask[Any]]:
+        alone = self.tasks.get(kind.name)
+        if alone is not None:  # a task by itself
+            return [alone]
+        return [task for task in self.tasks.values() if _takes(task, kind)]
+
+    def resolve(self, key: str) -> tuple[Kind[Any], int, AnyTask[Any]]:
+        """The kind, version and task of a handler key; NotRegistered if this process does not know them."""
         kind_name, version, task_name = parse_handler(key)
-        kind = self.kind(kind_name, version)
-        task = self.tasks.get(task_name)
+        return self.kind(kind_name, version), version, self._task(task_name)
+
+    def maker(self, key: str) -> tuple[Kind[Any], AnyTask[Any]]:
+        """As `resolve`, of whatever version: for a result that is there, which no version of an input says anything about."""
+        kind_name, _, task_name = parse_handler(key)
+        return self.kind(kind_name), self._task(task_name)
+
+    def _task(self, name: str) -> AnyTask[Any]:
+        task = self.tasks.get(name)
         if task is None:
-            raise NotRegistered(f"This process knows no task {task_name!r}.")
-        return kind, task
+            raise NotRegistered(f"This process knows no task {name!r}.")
+        return task
+
+    def lack(self, key: str) -> Lack | None:
+        """What is missing here to run a handler key; None: nothing is."""
+        kind_name, version, task_name = parse_handler(key)
+        kind = self.kinds.get(kind_name)
+        if kind is None:
+            return Lack.KIND
+        if version > kind.version:
+            return Lack.NEWER
+        if version not in kind.upgrades.readable:
+            return Lack.OLDER
+        return None if any(task.name == task_name for task in self._tasks_of(kind)) else Lack.TASK
 
     def queues(self) -> tuple[str, ...]:
         """The queues that the registered tasks name, and the default one."""

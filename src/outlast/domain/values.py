@@ -27,8 +27,9 @@ from outlast.domain.errors import Invalid
 from outlast.domain.payload import JSON, MAX_DEPTH, MAX_NODES, clean, dump, parse, sort_key
 from outlast.domain.refusal import Misfit, Refusal, article
 
-__all__ = ["MISSING", "Hints", "check_hint", "decode", "encode", "hints", "schema_of"]
+__all__ = ["MISSING", "STORED_INCOMPATIBLE", "Hints", "check_hint", "decode", "decode_stored", "encode", "hints", "schema_of"]
 
+STORED_INCOMPATIBLE: Final = "stored_incompatible"
 _ADVICE: Final = "annotate the function with what it returns"
 _MINUTE: Final = timedelta(minutes=1)
 _TYPE_NAME: Final = 120
@@ -76,6 +77,19 @@ def decode(text: str, hint: object, *, what: str = "value", forbid_unknown: bool
     except Misfit as caught:
         misfit = caught
     raise misfit.invalid(what, name_of(hint))
+
+
+def decode_stored(text: str, hint: object, *, what: str) -> object:
+    """As `decode`, of what a task stored before, perhaps in another release; Invalid with the code stored_incompatible if it does not fit.
+
+    Nothing is lost by it: a release whose annotation fits reads it again.
+    """
+    try:
+        return decode(text, hint, what=what)
+    except Invalid as error:
+        misfit = error
+    words = f"The {what} that was stored before has another type in this release, which cannot read it. Nothing of it is lost."
+    raise Invalid(words, code=STORED_INCOMPATIBLE, pointers=misfit.pointers) from misfit
 
 
 def schema_of(hint: object) -> str | None:

@@ -397,6 +397,25 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """Which open questions an operator goes through: of a tenant, a kind, with a code (None: of any), raised until then."""
+
+    tenant: str | None
+    kind: str | None
+    code: str | None
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRow:
+    """How many tasks of a handler have not ended, and the age of the oldest job that has one."""
+
+    handler: str
+    count: int
+    oldest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class RerunSource:
     """A finished job, as a rerun copies it."""
 

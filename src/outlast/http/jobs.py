@@ -12,6 +12,7 @@ from starlette.responses import Response
 from outlast.client import calls
 from outlast.domain.conflicts import Expired, NotReady
 from outlast.domain.errors import Invalid, NotFound, NotRegistered
+from outlast.domain.evolution import spoken
 from outlast.domain.kinds import Task
 from outlast.domain.model import Handle, JobView, TargetRef, Unique
 from outlast.http import bodies, etags, wire
@@ -67,7 +68,7 @@ async def submit(call: Call) -> Response:
         if known is None or isinstance(known, Task):
             said = "There is no kind of that name here. Only what @jobs.kind declares is submitted from outside; a task is not."
             raise Problem("not_registered", said, pointers=("/kind",)) from error
-        said = f"This kind has version {known.version} here, and no other."
+        said = f"This kind has {spoken(known.upgrades.readable)} here, and no other."
         raise Problem("not_registered", said, pointers=("/schema_version",)) from error
     except Invalid as error:
         raise of_input(error) from error

@@ -267,6 +267,7 @@ API: Final = (
             "still_admitting",
             "quota_exceeded",
             "key_reused",
+            "invalid",
             "not_registered",
             "outcome_unknown",
         ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE, PAUSE_MAX
-from outlast.domain.errors import Invalid, NotRegistered, OutlastError
+from outlast.domain.errors import OutlastError
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason
 from outlast.domain.kinds import AnyTask, Permission
 from outlast.domain.model import Principal
@@ -87,12 +87,12 @@ class Runner:
         correlation_id.set(hold.claimed.correlation_id)
         worker_id.set(self._worker)
         try:
-            kind, task = self._registry.resolve(hold.claimed.handler)
-            value = decode(hold.claimed.input, kind.input_type, forbid_unknown=True)
+            kind, version, task = self._registry.resolve(hold.claimed.handler)
+            _, value = kind.read(hold.claimed.input, version)
             arguments: tuple[Any, ...] = (value,)
             if task.item_type is not MISSING:
                 arguments = (value, decode(hold.claimed.item or "null", task.item_type))
-        except (Invalid, NotRegistered) as error:
+        except BaseException as error:  # reading an input runs the host's own code too: upgrades, checks of its types
             return self._failed(hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True)
         owner = _owner(hold)
         if kind.permission is not None and (refused := await self._refused(kind.permission, hold, owner)) is not None:

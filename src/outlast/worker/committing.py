@@ -13,7 +13,7 @@ from outlast.domain.failures import Permanent, Stopped, StopReason
 from outlast.domain.kinds import Storable, Target
 from outlast.domain.model import MAX_NAME
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, decode, encode, hints
+from outlast.domain.values import MISSING, decode, decode_stored, encode, hints
 from outlast.domain.work import Finished, Settled, Verdict
 from outlast.store.drive import Fault, adrive, drive, with_subprograms
 from outlast.store.program import Rows, Statement
@@ -142,7 +142,7 @@ def step_value(state: AttemptState, end: Landed[Any] | Judged, value: list[objec
     if isinstance(end, Landed):
         return value[0]
     if isinstance(end.verdict, str):
-        return decode(end.verdict, hints(save).returns)
+        return decode_stored(end.verdict, hints(save).returns, what="step's output")
     raise stopped(state, end.verdict)
 
 

@@ -13,7 +13,7 @@ from outlast.domain.effects import Confirmed, EffectCall, Judged, Met, answer_sc
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.failures import Ask, Refused, Retry, Stopped
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, check_hint, decode, encode, hints, schema_of
+from outlast.domain.values import MISSING, check_hint, decode_stored, encode, hints, schema_of
 from outlast.domain.work import Verdict
 from outlast.store.programs import effects
 from outlast.worker.attempt_state import AttemptState
@@ -93,7 +93,7 @@ def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
             state.hold.lose(reason)
             raise Stopped(reason)
         if met.state == "confirmed":
-            return Made(decode(met.outcome or "null", wanted.made_as, what="effect's outcome"))
+            return Made(decode_stored(met.outcome or "null", wanted.made_as, what="outcome of an effect"))
         if met.state == "intended":
             return (yield from _call(state, wanted, met))
         if met.wait_ms > 0:
@@ -151,7 +151,7 @@ def _happened(state: AttemptState, wanted: Wanted, met: Met, value: object) -> R
         return Made(error=error)
     judged = yield from _report(state, met, "confirmed", body)
     if judged.state == "confirmed" and judged.outcome != body:
-        return Made(decode(judged.outcome or "null", made_as, what="effect's outcome"))
+        return Made(decode_stored(judged.outcome or "null", made_as, what="outcome of an effect"))
     if judged.state == "refused":
         return Made(error=Refused("refused", "It was settled before that this did not happen."))
     return Made(kept)

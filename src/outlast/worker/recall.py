@@ -10,7 +10,7 @@ from outlast.domain.failures import Ask, Stopped, StopReason
 from outlast.domain.kinds import AnyTask, parse_handler
 from outlast.domain.model import Action
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, decode, encode, hints, schema_of
+from outlast.domain.values import MISSING, decode, decode_stored, encode, hints, schema_of
 from outlast.domain.work import ParentRow, Verdict
 from outlast.store.programs import steps
 from outlast.store.protocol import Store, SyncRunner
@@ -74,7 +74,7 @@ def recall_step(state: AttemptState, name: str, fn: Callable[..., Any]) -> Recal
     if name not in stored:
         return False, None
     body = yield steps.step_body(ref, name)
-    return True, decode(body, made_as)
+    return True, decode_stored(body, made_as, what="step's output")
 
 
 def store_made(state: AttemptState, name: str, fn: Callable[..., Any], made: object) -> Recall[Any]:
@@ -95,7 +95,7 @@ def store_made(state: AttemptState, name: str, fn: Callable[..., Any], made: obj
         reason = REASONS.get(verdict, "replaced")
         state.hold.lose(reason)
         raise Stopped(reason)
-    return value if stored == body else decode(stored, made_as)
+    return value if stored == body else decode_stored(stored, made_as, what="step's output")
 
 
 def read_back(body: str, made_as: object, *, what: str) -> object:
@@ -119,13 +119,13 @@ def output(state: AttemptState, task: AnyTask[Any], label: str | None, default: 
         if default:
             return default[0]
         raise NotAParent(f"The parent {task.name!r} ended without an output; give default= for optional parents.")
-    return decode(parent.body, task.returns)
+    return decode_stored(parent.body, task.returns, what="result of an earlier task")
 
 
 def outputs(state: AttemptState, task: AnyTask[Any]) -> Recall[dict[str, Any]]:
     """The outputs of all completed parents made of `task`."""
     parents = yield from _parents(state, task)
-    return {p.label: decode(p.body, task.returns) for p in parents if p.body is not None}
+    return {p.label: decode_stored(p.body, task.returns, what="result of an earlier task") for p in parents if p.body is not None}
 
 
 def ask(state: AttemptState, code: str, message: str, answer: object, actions: Sequence[str]) -> Recall[Any]:

@@ -19,7 +19,7 @@ from outlast.domain.ids import is_job_id
 from outlast.domain.kinds import Kind, Plan, Task
 from outlast.domain.model import Handle, Principal
 from outlast.domain.registry import Registry
-from outlast.domain.work import Admitted, Control, KeyTaken, Tombstone
+from outlast.domain.work import Admitted, Control, KeyTaken, RerunSource, Tombstone
 from outlast.observe.correlation import correlation_id
 from outlast.store.program import Operation
 
@@ -104,6 +104,84 @@ def test_prepare_fingerprints_the_request_and_nothing_else() -> None:
     different = {prepare(Book(2)).fingerprint, prepare(Book(3)).fingerprint, prepare(Book(2), kind=TYPESET).fingerprint}
     assert len(different) == 3
     assert prepare(Book(2), not_before=later).fingerprint in same
+
+
+# -- an input of an earlier version -------------------------------------------------------------------------------------
+
+
+def evolved(*, version: int = 3, functions: dict[int, Any] | None = None) -> Application:
+    registry = Registry()
+    registry.add_task(TYPESET)
+    kind = Kind("book", version=version, input_type=Book, build=fill)
+    for from_version, fn in (functions or {}).items():
+        kind.upgrade(from_version=from_version)(fn)
+    registry.add_kind(kind)
+    return Application(registry, Settings(max_input=200), "")
+
+
+def sent(app: Application, value: Any, version: int | None = None) -> Any:
+    return calls.prepare_sent(app, "book", version, value, owner=ANN, key="k", not_before=None)
+
+
+UP = {1: lambda old: {"sheets": old["leaves"]}, 2: lambda old: {"pages": 2 * old["sheets"]}}
+
+
+def test_what_is_stored_of_an_old_input_is_the_present_version_of_it() -> None:
+    job = sent(evolved(functions=UP), {"leaves": 4}, 1)
+    assert (job.schema_version, job.input) == (3, '{"pages":8}')
+    assert {task.handler for task in job.tasks} == {"book@3:typeset"}
+    present = sent(evolved(functions=UP), {"pages": 8}, 3)
+    assert (present.schema_version, present.input) == (3, '{"pages":8}')
+
+
+def test_the_fingerprint_is_of_version_and_input_as_they_were_sent() -> None:
+    app = evolved(functions=UP)
+    old, again = sent(app, {"leaves": 4}, 1), sent(app, {"leaves": 4}, 1)
+    assert old.fingerprint == again.fingerprint
+    before_the_deploy = sent(evolved(version=2, functions={1: UP[1]}), {"pages": 4}, None)
+    assert before_the_deploy.fingerprint == sent(app, {"pages": 4}, None).fingerprint, "a repeat after a deploy is the same request"
+    another = {sent(app, {"pages": 8}, 3).fingerprint, sent(app, {"sheets": 4}, 2).fingerprint, sent(app, {"pages": 8}, None).fingerprint}
+    assert len(another | {old.fingerprint}) == 4, "what they are brought up to is one input, what was sent is not"
+    other_functions = evolved(functions={**UP, 2: lambda old: {"pages": 1}})
+    assert sent(other_functions, {"leaves": 4}, 1).fingerprint == old.fingerprint
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_a_version_that_cannot_be_read_is_not_registered(version: int) -> None:
+    with pytest.raises(NotRegistered, match="versions 2 to 3"):
+        sent(evolved(functions={2: UP[2]}), {"pages": 1}, version)
+
+
+@pytest.mark.parametrize("value", [{"sheets": "x" * 150}, {"sheets": None}, {}, []])
+def test_an_old_input_that_cannot_be_brought_up_is_refused(value: Any) -> None:
+    with pytest.raises(Invalid) as refused:
+        sent(evolved(functions=UP), value, 2)
+    assert refused.value.code == "invalid"
+
+
+def source(version: int, body: str) -> RerunSource:
+    return RerunSource("cancelled", "user", "book", version, "ann", OTHER, body, '{"roles":[]}')
+
+
+def test_a_rerun_of_an_old_job_is_planned_in_the_present_version() -> None:
+    call = calls.rerun_job(evolved(functions=UP), JOB, ANN, "k")
+    next(call)
+    program = call.send(source(1, '{"leaves":4}')).start()
+    assert next(program).name == "lock_job"
+    stored = program.send([("cancelled",)]).params
+    assert [stored[name] for name in ("versions", "inputs", "reruns", "roots")] == [[3], ['{"pages":8}'], [JOB], [OTHER]]
+    assert set(stored["t_handlers"]) == {"book@3:typeset"}
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "refusal"), [(4, '{"pages":1}', NotRegistered), (2, '{"leaves":1}', Invalid), (3, '{"leaves":1}', Invalid)]
+)
+def test_a_rerun_of_what_cannot_be_read_asks_the_store_for_nothing(version: int, body: str, refusal: type[OutlastError]) -> None:
+    call = calls.rerun_job(evolved(functions=UP), JOB, ANN, "k")
+    next(call)
+    with pytest.raises(refusal) as refused:
+        call.send(source(version, body))
+    assert getattr(refused.value, "pointers", ()) == ()
 
 
 def test_prepare_takes_the_correlation_id_of_its_caller() -> None:

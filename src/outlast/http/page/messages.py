@@ -231,6 +231,7 @@ CODES: Final[Mapping[str, str]] = {
     "permission_unknown": "Whether this may still be done could not be learnt.",
     "input_gone": "What it was to work on is no longer there.",
     "payload_incompatible": "This release cannot read what was asked for.",
+    "stored_incompatible": "This release cannot read what an earlier one has stored.",
     "completion_dropped": "The task did not hand its result over.",
     "result_invalid": "The result cannot be stored.",
     "error": "The task failed.",

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from outlast.domain.access import Scope
 from outlast.domain.effects import EffectRef, word_of
-from outlast.domain.work import Control
+from outlast.domain.work import Asking, Control
 from outlast.store.program import Access, Program, Statement, operation
 from outlast.store.programs.control import judge
 from outlast.store.programs.graph import JobChange, write
+
+_FIRST = ("", "00000000-0000-0000-0000-000000000000")
+
+
+@operation(Access.READ)
+def asking(wanted: Asking, *, after: tuple[str, str] | None, limit: int) -> Program[list[tuple[str, str]]]:
+    """Tenant and id of the next jobs with such an open question, in key order behind `after`."""
+    tenant, job_id = after or _FIRST
+    params = {"after_tenant": tenant, "after": job_id, "until": wanted.until_ms, "limit": limit}
+    rows = yield Statement("jobs_asking", {**params, "tenant": wanted.tenant, "kind": wanted.kind, "code": wanted.code})
+    return [(str(row[0]), str(row[1])) for row in rows]
 
 
 @operation(Access.TRANSACTION)

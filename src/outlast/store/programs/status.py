@@ -22,6 +22,7 @@ from outlast.domain.work import (
     RerunSource,
     TaskRow,
     Tombstone,
+    UnfinishedRow,
     Watched,
 )
 from outlast.store.program import Access, Program, Statement, operation, row_of, rows_of
@@ -300,10 +301,10 @@ def queues() -> Program[list[QueueRow]]:
 
 
 @operation(Access.READ)
-def unfinished_handlers() -> Program[list[tuple[str, int]]]:
-    """How many unfinished tasks there are of each handler."""
+def unfinished_handlers() -> Program[list[UnfinishedRow]]:
+    """How many unfinished tasks there are of each handler, and how old the oldest of their jobs is."""
     rows = yield Statement("unfinished_handlers", {})
-    return [(str(r[0]), int(r[1])) for r in rows]
+    return [UnfinishedRow(str(r[0]), int(r[1]), max(0, int(r[2]))) for r in rows]
 
 
 @operation(Access.READ)

@@ -8,6 +8,16 @@ join {outlast.task} t on t.tenant = a.tenant and t.job_id = a.job_id and t.no = 
 where a.tenant = :tenant and a.job_id = :job_id and a.resolved_at is null
 order by a.no
 
+-- name: jobs_asking
+-- Jobs with an open question that was raised by then, in key order from a position on, for an operator who goes through them.
+select a.tenant, {str:a.job_id}
+from {outlast.attention} a join {outlast.job} j on j.tenant = a.tenant and j.id = a.job_id
+where a.resolved_at is null and (a.tenant, a.job_id) > (:after_tenant, {uuid:after}) and a.raised_at <= {at:until}
+  and ({textarg:tenant} is null or a.tenant = {textarg:tenant})
+  and ({textarg:kind} is null or j.kind = {textarg:kind})
+  and ({textarg:code} is null or a.code = {textarg:code})
+group by a.tenant, a.job_id order by a.tenant, a.job_id limit :limit
+
 -- name: record_audit
 insert into {outlast.audit} (id, tenant, at, actor, action, subject, reason)
 values ({uuid:id}, :tenant, {now}, :actor, :action, :subject, :reason)

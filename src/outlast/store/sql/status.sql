@@ -106,5 +106,7 @@ where j.tenant = :tenant and j.id = :job_id and j.owner = coalesce({textarg:owne
 select {now_ms}
 
 -- name: unfinished_handlers
--- For doctor: what waits or runs, by handler.
-select handler, count(*) from {outlast.task} where state in ('open', 'blocked', 'needs_attention') group by handler order by handler
+-- For doctor: what waits, runs or needs attention, by handler, and since when the oldest of its jobs is there.
+select t.handler, count(*), {now_ms} - min({ms:j.accepted_at})
+from {outlast.task} t join {outlast.job} j on j.tenant = t.tenant and j.id = t.job_id
+where t.state in ('open', 'blocked', 'needs_attention') group by t.handler order by t.handler

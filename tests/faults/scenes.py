@@ -277,6 +277,14 @@ def _buried(h: Harness) -> list[str]:
     return jobs
 
 
+def _counted_out(h: Harness) -> list[str]:
+    """A person under a quota of whom no job is left."""
+    made = h.admission(quota=1)
+    h.submit_unique(made)
+    h.run(forgetting.erase(TENANT, OWNER, [made.job_id], audit_id=AUDIT, actor="op"))
+    return [made.job_id]
+
+
 def _persons(h: Harness) -> list[str]:
     """A person's jobs: two ended, one held, one that waits; and the record of their deletion."""
     jobs = [*_ended(h, due=False), h.admit(key="c")]
@@ -302,6 +310,7 @@ SCENES: dict[str, Scene] = {
     ),
     "record": Scene(lambda _h: None, lambda h, _: h.run(_record()), is_(None)),
     "erase": Scene(_persons, lambda h, jobs: h.erase(*jobs, audit=AUDIT), lambda r: r in (Erased(3, 2, 1), Erased(0, 0, 1))),
+    "drop quotas": Scene(_counted_out, lambda h, _: h.run(forgetting.drop_quotas(TENANT, OWNER)), lambda r: r is None),
     "drop tombstones": Scene(_buried, lambda h, _: h.run(forgetting.drop_tombstones(TENANT, OWNER, 9)), lambda r: r in (2, 0)),
     "park": Scene(_for_target, lambda h, claimed: h.park(claimed), accepted),
     "takeover": Scene(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,7 +29,7 @@ BATCH = {"tenant": TENANT, "ids": json.dumps([JOB])}
 ROOTS = {"tenant": TENANT, "roots": json.dumps([JOB])}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
-_MADE = ("json_each", "walk", "w", "(subquery-1)", "(subquery-3)", "(subquery-5)", "(subquery-8)")
+_MADE = re.compile(r"json_each|walk|w|\(subquery-\d+\)")
 """What a statement makes itself, and reads whole."""
 _ROUND = {"queue": QUEUE, "tenant": TENANT, "key": "", "keys": 100}
 
@@ -94,7 +95,7 @@ def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
     plan = _plan(connection, Statement(name, params))
 
     assert any(index in line for line in plan), plan
-    whole = [line for line in plan if line.startswith("SCAN") and "INDEX" not in line and line.split()[1] not in _MADE]
+    whole = [line for line in plan if line.startswith("SCAN") and "INDEX" not in line and not _MADE.fullmatch(line.split()[1])]
     assert not whole, plan
 
 

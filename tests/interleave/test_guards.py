@@ -77,7 +77,7 @@ def test_a_claim_waits_for_nobody(explorer: Explorer, sql: Mapping[str, str], ro
 
 
 def test_a_clock_read_before_the_wait_is_caught(explorer: Explorer, sql: Mapping[str, str]) -> None:
-    early = {**sql, "release": sql["release"].replace("lease_until > fake.now()", "lease_until > (select fake.now())")}
-    assert early["release"] != sql["release"]
+    early = {**sql, "store_step": sql["store_step"].replace("lease_until > fake.now()", "lease_until > (select fake.now())")}
+    assert early["store_step"] != sql["store_step"]
 
-    assert not _refused(explorer, acts.snooze(0), early, 0, written=True)
+    assert not _refused(explorer, acts.step(0), early, 0, written=True)

@@ -17,6 +17,7 @@ from outlast.worker import claimer
 from outlast.worker.runtime import Options, Worker
 
 WHO = Principal("acme", "ann")
+DAY = 86_400.0
 Start = Callable[..., Awaitable[Worker]]
 
 
@@ -50,10 +51,7 @@ class Post:
                 if parcel.key == "stuck":
                     await post.gate.wait()
                 await asyncio.sleep(0.002)
-                if parcel.fails == "later" and ctx.attempt == 1:
-                    raise Retry("provider_busy", after=0.4, pause_key=True)
-                if parcel.fails == "never":
-                    raise Permanent("gone")
+                await post.misbehave(ctx, parcel.fails)
             finally:
                 post.now[key] -= 1
 
@@ -66,6 +64,26 @@ class Post:
                     plan.task(carry, label=f"Carry {n}")
 
         self.kind = send
+
+    async def misbehave(self, ctx: Context, how: str) -> None:
+        """Fails in the first attempt, or in each."""
+        if how == "never":
+            raise Permanent("gone")
+        if how == "long":
+            raise Retry("provider_busy", after=9 * DAY, pause_key=True)
+        if ctx.attempt > 1:
+            return
+        if how == "later":
+            raise Retry("provider_busy", after=0.4, pause_key=True)
+        if how == "effect":
+            await ctx.effect("send", self.busy)
+        if how == "garbage":
+            raise Retry("provider_busy", after="soon", pause_key=True)  # type: ignore[arg-type]
+
+    @staticmethod
+    async def busy(_key: str) -> str:
+        """The call of an effect that surely did not happen."""
+        raise Retry("provider_busy", after=0.2, pause_key=True)
 
     async def submit(self, parcel: Parcel, owner: Principal = WHO) -> str:
         return (await self.jobs.submit(self.kind, parcel, owner=owner)).id
@@ -162,16 +180,34 @@ async def test_a_provider_that_says_later_lets_its_key_rest(url: str, start: Sta
     await post.jobs.close()
 
 
+async def test_what_a_rest_is_worth(url: str, start: Start) -> None:
+    """From an effect's call as from the handler; a day at most; none where the provider's answer is no time, or there is no key."""
+    post = Post(url)
+    await start(post.jobs, Options(queues={"default": 4}, lease=5))
+    by_effect, garbage = await post.submit(Parcel("effect", 1, fails="effect")), await post.submit(Parcel("garbage", 1, fails="garbage"))
+    plain = await post.submit(Parcel(fails="later"))
+    long = await post.submit(Parcel("long", 1, fails="long"))
+    await post.ended(by_effect, garbage, plain)
+    await auntil(lambda: query(url, "select 1 from {attempt} where job_id = ?", (long,)), "the failure that rests long")
+    rests = {row["key"]: row for row in query(url, "select key, not_before, freed_at from {slot}")}
+    assert rests["garbage"]["not_before"] is None
+    assert _ms(rests["long"]["not_before"]) - _ms(rests["long"]["freed_at"]) == pytest.approx(DAY * 1000, abs=5)
+    (attempt,) = query(url, "select ended_at from {attempt} where job_id = ?", (by_effect,))
+    (task,) = query(url, "select started_at from {task} where job_id = ?", (by_effect,))
+    assert _ms(task["started_at"]) >= _ms(attempt["ended_at"]) + 200
+    await post.jobs.cancel(long, principal=WHO)
+    await post.jobs.close()
+
+
 def _ms(value: object) -> float:
     """A time of either store, in milliseconds."""
     return value.timestamp() * 1000 if hasattr(value, "timestamp") else float(str(value))
 
 
-@pytest.mark.slow
 async def test_without_keyed_tasks_they_are_asked_for_seldom(url: str, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drain of tasks without keys pays for one look in many claims."""
+    """A drain of tasks without keys pays for a look as often as the clock says, however many claims it makes."""
+    monkeypatch.setattr(claimer, "_KEYED_EVERY", 3_600.0)
     post = Post(url)
-    job = await post.submit(Parcel(count=300))
     worker = await start(post.jobs, Options(queues={"default": 2}, lease=5))
     asked: Counter[str] = Counter()
     run = worker._store.run
@@ -181,6 +217,7 @@ async def test_without_keyed_tasks_they_are_asked_for_seldom(url: str, start: St
         return await run(operation)
 
     monkeypatch.setattr(worker._store, "run", count)
-    await post.ended(job)
-    assert asked["claim_keyed"] * 3 < asked["claim"]
+    await post.ended(await post.submit(Parcel(count=60)))
+    assert asked["claim"] > 10
+    assert asked["claim_keyed"] <= 3
     await post.jobs.close()

@@ -39,7 +39,7 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "keyed_room": ({**_ROUND, "window": 10, "handlers": json.dumps([HANDLER])}, "outlast_entry_keyed"),
     "keyed_candidates": ({**_ROUND, "slot_limit": 2, "limit": 2, "handlers": json.dumps([HANDLER])}, "outlast_entry_keyed"),
     "free_slots": ({"tenant": TENANT, "key": "k", "slot_limit": 2, "take": 2}, "PRIMARY KEY"),
-    "free_slot": ({**PLACE, "key": "k", "fence": 1, "pause_ms": None}, "PRIMARY KEY"),
+    "free_slot": ({**PLACE, "key": "k", "fence": 1, "pause_ms": None}, "SEARCH outlast_slot USING"),  # by its key or by its holder
     "wake": (first(claims.wake(100)).params, "outlast_entry_due"),
     "next_due": ({}, "outlast_entry_due"),
     "claim_one": ({**PLACE, "holder": "w:1", "lease_ms": 1}, "PRIMARY KEY"),

@@ -31,7 +31,7 @@ class Exit(IntEnum):
 MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
     {
         Exit.OK: "done, or nothing to do; a worker was told to stop and did",
-        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor",
+        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor or verify",
         Exit.INVALID: "wrong usage, target, input or setting; nothing was written",
         Exit.NOT_FOUND: "no such job, or not theirs",
         Exit.CONFLICT: "the job stands otherwise, or the key belongs to another request",

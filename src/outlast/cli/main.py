@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "jobs": "Submit, list, show, cancel, retry, answer and rerun jobs, and more.",
     "queues": "What waits, what runs, and how old it is.",
     "doctor": "Check versions, store, clock and leftovers; say what to do.",
+    "verify": "Recompute a store's rows and say what does not hold.",
     "demo": "Run the main job on real input and watch it survive.",
     "bench": "Measure a store on this machine.",
 }

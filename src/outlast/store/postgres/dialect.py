@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from outlast.store.loader import JOB_SELECT, Token, job_state, load, read
+from outlast.store.loader import JOB_SELECT, Token, job_state, load, read, verify_jobless, verify_range
 from outlast.store.migrate import Migration, migrations
 
 SCHEMA = "outlast"
@@ -40,6 +40,8 @@ def tokens(now: str = CLOCK) -> dict[str, Token]:
         "skip_locked": "for no key update skip locked",
         "job_state": job_state,
         "job_select": JOB_SELECT,
+        "verify_range": verify_range,
+        "verify_jobless": verify_jobless,
     }
 
 

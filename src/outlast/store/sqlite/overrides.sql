@@ -28,3 +28,7 @@ returning tenant, job_id, no, fence
 
 -- name: has_children
 select 1 from {outlast.edge} where tenant = :tenant and job_id = :job_id and parent = :no limit 1
+
+-- name: verify_file
+-- SQLite's own check: pages, indexes against tables, types.
+select integrity_check from pragma_integrity_check(:limit) where integrity_check <> 'ok'

@@ -14,19 +14,10 @@ from outlast.store.drive import Fault, drive
 from outlast.store.postgres.dialect import SCHEMA, schema_migrations, statements
 from outlast.store.postgres.faults import fault_of
 from outlast.store.postgres.migrating import read_applied
-from outlast.store.postgres.session import CONNECT_LIMIT
+from outlast.store.postgres.session import CONNECT_LIMIT, reading
 from outlast.store.program import Program, Rows, Statement, T
 
 _BEGIN = "begin transaction isolation level repeatable read, read only"
-# For this transaction alone, so that a pooler may stand between. Each page is read along a key, whatever the statistics say; between two
-# pages the transaction is idle for as long as a page takes to look at.
-_SETTINGS = {
-    **{f"enable_{kind}": "off" for kind in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "material")},
-    "plan_cache_mode": "force_custom_plan",
-    "jit": "off",
-    "statement_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-}
 _WORDS = {
     Fault.REFUSED: "The server refused. Check the name of the database, the account and its password, and its limit of connections.",
     Fault.READ_ONLY: "This role may not read the store: it needs USAGE on the schema outlast, and SELECT on its tables.",
@@ -56,8 +47,7 @@ def snapshot(conninfo: str, *, schema: str = SCHEMA) -> Generator[Snapshot]:
     """A store to read as it is now; StoreUnavailable or NotMigrated, in words, where it cannot be. Nothing is written."""
     with _in_words(), _connect(conninfo) as connection:
         connection.execute(_BEGIN)
-        calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
-        connection.execute(f"select {calls}".encode())
+        connection.execute(reading())
         migrate.require_migrated(schema_migrations(schema), read_applied(connection, schema))
         yield Snapshot(connection, schema)
         connection.execute("rollback")

@@ -8,6 +8,12 @@ _ENDS_SECOND = (  # the optional task of `fresh` ends, for no reason
     "delete from {outlast.queue_entry} where job_id = [fresh] and no = 1",
     "update {outlast.job} set open = open - 1 where label = 'fresh'",
 )
+_EDGE = "insert into {outlast.edge} (tenant, job_id, parent, child, soft) select tenant, id,"
+_OUTPUT = "insert into {outlast.output} (tenant, job_id, no, body) select tenant, job_id,"
+_ENTRY = (
+    "insert into {outlast.queue_entry} (tenant, job_id, no, queue, priority, handler, ready_at, fence, spent, deadline_ms, revoked) "
+    "select tenant, job_id, no, queue, priority, handler, {now}, fence, 0, deadline_ms, false"
+)
 _ATTEMPT = "insert into {outlast.attempt} (tenant, job_id, no, fence, number, worker, ended_at, code) select tenant, job_id, no,"
 
 SPOILS: list[tuple[str, tuple[str, ...]]] = [
@@ -73,9 +79,7 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
     ("D3 output", ("delete from {outlast.output} where job_id = [plain]",)),
     (
         "D3 output",
-        (
-            "insert into {outlast.output} (tenant, job_id, no, body) select tenant, job_id, no, '1' from {outlast.task} where label = 'first'",
-        ),
+        (_OUTPUT + " no, '1' from {outlast.task} where label = 'first'",),
     ),
     ("D6 finished", ("update {outlast.task} set finished_at = null where job_id = [plain]",)),
     ("D2 worker", ("update {outlast.task} set worker = null where job_id = [plain]",)),
@@ -84,19 +88,14 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
     ("C2 steps", ("update {outlast.step} set fence = 9",)),
     (
         "I1 task",
-        (
-            "insert into {outlast.output} (tenant, job_id, no, body) select tenant, job_id, 99, '1' from {outlast.task} where label = 'first'",
-        ),
+        (_OUTPUT + " 99, '1' from {outlast.task} where label = 'first'",),
     ),
     ("I1 task", ("update {outlast.step} set no = 99",)),
     # -- their entries
     ("A5 entry", ("delete from {outlast.queue_entry} where job_id = [fresh] and no = 1",)),
     (
         "D5 entry",
-        (
-            "insert into {outlast.queue_entry} (tenant, job_id, no, queue, priority, handler, ready_at, fence, spent, deadline_ms, revoked) "
-            "select tenant, job_id, no, queue, priority, handler, {now}, fence, 0, deadline_ms, false from {outlast.task} where job_id = [plain]",
-        ),
+        (_ENTRY + " from {outlast.task} where job_id = [plain]",),
     ),
     ("D5 entry", ("update {outlast.queue_entry} set holder = null, lease_until = null, deadline_at = null where job_id = [cancelled]",)),
     ("E1 revoked", ("update {outlast.queue_entry} set revoked = true where job_id = [fresh] and no = 1",)),
@@ -120,17 +119,13 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
     # -- the graph
     (
         "I1 edge",
-        (
-            "insert into {outlast.edge} (tenant, job_id, parent, child, soft) select tenant, id, 0, 99, false from {outlast.job} where label = 'done'",
-        ),
+        (_EDGE + " 0, 99, false from {outlast.job} where label = 'done'",),
     ),
     ("A5 soft", ("update {outlast.edge} set soft = true where job_id = [done] and parent = 0",)),
     ("A5 soft", ("update {outlast.edge} set soft = true where job_id = [asks] and parent = 3",)),
     (
         "A5 cycle",
-        (
-            "insert into {outlast.edge} (tenant, job_id, parent, child, soft) select tenant, id, 1, 0, false from {outlast.job} where label = 'done'",
-        ),
+        (_EDGE + " 1, 0, false from {outlast.job} where label = 'done'",),
     ),
     ("D9 deps", ("update {outlast.task} set deps_left = 2 where label = 'waits'",)),
     ("D9 deps", ("update {outlast.task} set deps_left = 1 where label = 'first'",)),

@@ -21,6 +21,7 @@ from plans.reading import first
 
 JOB = "019a0000-0000-7000-8000-000000000001"
 PLACE = {"tenant": TENANT, "job_id": JOB, "no": 0}
+WITHIN = {"tenant": TENANT, "job_id": JOB, "last_tenant": TENANT, "last_id": JOB}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
 EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
@@ -36,6 +37,15 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)).params, "outlast_job_owner"),
     "job_view": (first(status.job(Scope(TENANT, OWNER), JOB)).params, "PRIMARY KEY"),
     "task_list": ({"tenant": TENANT, "job_id": JOB}, "PRIMARY KEY"),
+    "verify_jobs": ({"tenant": TENANT, "job_id": JOB, "limit": 200}, "PRIMARY KEY"),
+    **{f"verify_{table}": (WITHIN, "x USING PRIMARY KEY") for table in ("tasks", "entries", "edges", "attempts", "questions")},
+    "verify_inputs": (WITHIN, "sqlite_autoindex_outlast_job_input_1 ((tenant,job_id)>"),
+    "verify_outputs": (WITHIN, "sqlite_autoindex_outlast_output_1 ((tenant,job_id)>"),
+    "verify_steps": (WITHIN, "sqlite_autoindex_outlast_step_1 ((tenant,job_id)>"),
+    "verify_effects": (
+        {"tenant": TENANT, "effect_root": JOB, "label": "", "name": "", "input_hash": "", "limit": 200},
+        "sqlite_autoindex_outlast_effect_1",
+    ),
 }
 
 
@@ -64,7 +74,7 @@ def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
     assert not whole, plan
 
 
-@pytest.mark.parametrize("name", ["claim_candidates", "job_list"])
+@pytest.mark.parametrize("name", ["claim_candidates", "job_list", "verify_jobs", "verify_effects", "verify_steps"])
 def test_the_order_comes_from_the_index(connection: sqlite3.Connection, name: str) -> None:
     plan = _plan(connection, Statement(name, EXPECTED[name][0]), top=True)
 

@@ -29,6 +29,7 @@ _READER: Mapping[str, str] = {
     **_WORKER,
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
+    "max_parallel_workers_per_gather": "0",  # to start them costs more than a page
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }

@@ -19,12 +19,14 @@ from outlast.store.program import Program, Rows, Statement, T
 
 _BEGIN = "begin transaction isolation level repeatable read, read only"
 _WORDS = {
-    Fault.REFUSED: "The server refused. Check the name of the database, the account and its password, and its limit of connections.",
     Fault.READ_ONLY: "This role may not read the store: it needs USAGE on the schema outlast, and SELECT on its tables.",
     Fault.CONFLICT: "The server ended the reading (a standby may, for what it has to replay). Run it again, or on the primary.",
     Fault.SCHEMA: "A table or column of the store is missing.",
 }
-_LOST = "The store cannot be reached, or the connection was lost. Check its address and that it is running."
+_LOST = (
+    "The store cannot be reached, or the connection was lost. Check that it is running, its address, the name of the database, and the "
+    "account and its password."
+)
 
 
 class Snapshot:

@@ -46,6 +46,7 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
     ("D7 end", ("update {outlast.job} set finished_at = {now} where label = 'fresh'",)),
     ("D7 outcome", ("update {outlast.job} set outcome = 'succeeded' where label = 'done'",)),
     ("D7 outcome", ("update {outlast.job} set outcome = 'succeeded' where label = 'cancelled'",)),
+    ("D7 outcome", ("update {outlast.job} set outcome = 'user' where label = 'fresh'",)),
     ("D7 cancel", ("update {outlast.job} set cancelled_by = null where label = 'cancelled'",)),
     ("E1 tasks", (*_ENDS_SECOND, "update {outlast.task} set state = 'cancelled', finished_at = {now} where job_id = [fresh] and no = 1")),
     (
@@ -91,6 +92,17 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
         (_OUTPUT + " 99, '1' from {outlast.task} where label = 'first'",),
     ),
     ("I1 task", ("update {outlast.step} set no = 99",)),
+    (
+        "I1 task",
+        (
+            _ATTEMPT.replace("select tenant, job_id, no,", "select tenant, job_id, 99,")
+            + " 1, 1, 'w', {now}, 'broken' from {outlast.task} where label = 'first'",
+        ),
+    ),
+    (
+        "I1 task",
+        (_ENTRY.replace("select tenant, job_id, no,", "select tenant, job_id, 99,") + " from {outlast.task} where label = 'first'",),
+    ),
     # -- their entries
     ("A5 entry", ("delete from {outlast.queue_entry} where job_id = [fresh] and no = 1",)),
     (
@@ -189,6 +201,10 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
     ("F7 question", ("update {outlast.attention} set code = 'Boom: /etc/passwd' where job_id = [asks] and no = 0",)),
     # -- effects
     ("G1 place", ("update {outlast.task} set label = 'renamed' where label = 'calling'",)),
+    (
+        "G1 place",
+        (f"update {{outlast.job}} set effect_root = '{NOWHERE}', rerun_of = '{NOWHERE}' where label = 'effects'",),
+    ),
     ("C2 intent", ("update {outlast.effect} set fence = 9 where name = 'fax'",)),
     ("G1 word", ("update {outlast.effect} set state = 'lost' where name = 'fax'",)),
     ("G4 settled", ("update {outlast.effect} set settled_at = null where name = 'mail'",)),

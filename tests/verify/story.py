@@ -32,7 +32,7 @@ def _done(h: Harness) -> None:
         a("B", after="A"),
         a("D", optional=True, attempts=1),
         a("E", after="D", optional=True),
-        a("F", after="D"),
+        a("F", after="D A"),
         label="done",
         key="k1",
     )
@@ -70,6 +70,8 @@ def _asks(h: Harness) -> None:
     h.fail(held["gave"])
     h.fail(held["retrying"])
     h.ask(held["left"])
+    h.act(job, "retry", attention=h.question(job, "asking"))
+    h.ask(h.take("asking"))
     h.act(job, "skip", attention=h.question(job, "left"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from outlast.store.programs.verify import RULES
@@ -37,3 +39,10 @@ def test_each_kind_of_damage_is_found_by_its_rule(store: Store, name: str, state
 def test_every_rule_is_broken_by_something_and_is_called_like_no_other() -> None:
     assert {rule.full for rule in RULES} == {name for name, _ in SPOILS} | ELSEWHERE
     assert len({rule.full for rule in RULES}) == len(RULES)
+
+
+def test_every_rule_is_documented() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "verify.md").read_text("utf-8")
+    assert [line for line in docs.splitlines() if line.startswith("| ") and "---" not in line][1:] == [
+        f"| {rule.full} | {rule.sentence} |" for rule in RULES
+    ]

@@ -88,7 +88,11 @@ def test_what_is_not_shown_is_counted(store: Store, backend: Backend) -> None:
     with spoilt(backend, "update {outlast.job} set version = version + 100", "update {outlast.job} set version = version - 100"):
         found = json.loads(run(store.url, "--json", "--limit", "2", code=1).stdout)
         said = run(store.url, "--limit", "0", code=1).stdout
+        with spoilt(backend, *WRONG):
+            both = run(store.url, code=1).stdout
     assert (len(found["findings"]), found["total"]) == (2, 10), "of a job with a target the version says less"
+    assert "counters: A job's counters are those of its tasks. (1 finding)\n    job" in both
+    assert both.endswith("\n11 findings\n")
     assert said.endswith("(10 findings)\n10 more are not shown: --limit\n10 findings\n")
 
 
@@ -297,6 +301,7 @@ def test_a_file_whose_index_lacks_a_row_is_found(backend: Backend, tmp_path: Pat
     found = json.loads(run(f"sqlite:///{path}", "--json", code=1).stdout)
     assert {(f["rule"], f["name"], f["job"]) for f in found["findings"]} == {("I5", "file", None)}
     assert "index outlast_entry_due" in found["findings"][0]["found"]
+    assert "\n    wrong # of entries in index outlast_entry_due; should be: " in run(f"sqlite:///{path}", code=1).stdout
 
 
 @ON_SQLITE

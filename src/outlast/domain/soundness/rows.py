@@ -159,12 +159,12 @@ class JobRows:
 
     job: JobRow
     inputs: int = 0
-    tasks: dict[int, TaskRow] = field(default_factory=dict)
-    entries: dict[int, EntryRow] = field(default_factory=dict)
-    edges: list[EdgeRow] = field(default_factory=list)
-    outputs: dict[int, OutputRow] = field(default_factory=dict)
+    tasks: dict[int, TaskRow] = field(default_factory=dict[int, TaskRow])
+    entries: dict[int, EntryRow] = field(default_factory=dict[int, EntryRow])
+    edges: list[EdgeRow] = field(default_factory=list[EdgeRow])
+    outputs: dict[int, OutputRow] = field(default_factory=dict[int, OutputRow])
     attempts: defaultdict[int, list[AttemptRow]] = field(default_factory=lambda: defaultdict(list))
-    steps: dict[int, StepsRow] = field(default_factory=dict)
+    steps: dict[int, StepsRow] = field(default_factory=dict[int, StepsRow])
     questions: defaultdict[int, list[QuestionRow]] = field(default_factory=lambda: defaultdict(list))
 
     def last_fence(self, task: TaskRow) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from outlast.store.postgres import dialect as postgres
 from outlast.store.program import Rows, Statement
 from outlast.store.programs.verify import Report, verify
 from outlast.store.sqlite import dialect as sqlite
+from outlast.store.sqlite.build import linked
+from outlast.store.sqlite.raw import open_raw
 from servers.postgres import PostgresServer
 from verify.story import told
 
@@ -64,16 +65,16 @@ class Store:
 
 
 def _on_sqlite(backend: SqliteBackend) -> Iterator[Store]:
-    connection = sqlite3.connect(backend.path, isolation_level=None)
+    connection = open_raw(str(backend.path), linked())  # of the store's own driver: two builds would undo each other's locks
     texts = sqlite.statements()
 
     def execute(sql: str) -> Rows:
-        cursor = connection.execute(sql)
-        assert cursor.rowcount != 0, f"nothing was changed by {sql}"
-        return cursor.fetchall()
+        rows = connection.execute(sql, ())
+        assert connection.execute("select changes()", ()) != [(0,)] or sql in ("begin", "rollback"), f"nothing was changed by {sql}"
+        return rows
 
     def read(statement: Statement) -> Rows:
-        return connection.execute(texts[statement.name], statement.params).fetchall()
+        return connection.execute(texts[statement.name], statement.params)
 
     yield Store("sqlite", f"sqlite:///{backend.path}", execute, read)
     connection.close()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from contract.backends import Backend
 from outlast.store.programs.verify import RULES
 from verify.conftest import Store
 from verify.spoils import SPOILS
@@ -46,3 +49,9 @@ def test_every_rule_is_documented() -> None:
     assert [line for line in docs.splitlines() if line.startswith("| ") and "---" not in line][1:] == [
         f"| {rule.full} | {rule.sentence} |" for rule in RULES
     ]
+
+
+def test_every_table_is_looked_at(backend: Backend) -> None:
+    """A table that no rule reads would be nobody's: one that holds nothing of a job's is named here."""
+    read = set(re.findall(r"\{outlast\.(\w+)\}", (files("outlast.store") / "sql" / "verify.sql").read_text("utf-8")))
+    assert set(backend.tables()) - read == {"audit", "queue"}

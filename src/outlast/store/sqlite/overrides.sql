@@ -31,4 +31,4 @@ select 1 from {outlast.edge} where tenant = :tenant and job_id = :job_id and par
 
 -- name: verify_file
 -- SQLite's own check: pages, indexes against tables, types.
-select integrity_check from pragma_integrity_check(:limit) where integrity_check <> 'ok'
+select integrity_check from pragma_integrity_check where integrity_check <> 'ok' limit :limit

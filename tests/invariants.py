@@ -30,10 +30,11 @@ def check(url: str, *, settled: bool = False) -> None:
 
 def problems(url: str) -> list[str]:
     """What is wrong in a store, a line each; empty when all holds."""
+    late = untimely(url)  # first: its connection brings in order what a killed process left of a SQLite file
     with snapshot(url, beginnings=BEGINNINGS) as moment:
         report = moment.run(verify(limit=50))
     said = [f"{f.rule.full}: job {f.job_id}, task {f.no}: {f.found}; should be: {f.expected}" for f in report.findings]
-    return [*said, *untimely(url)]
+    return [*said, *late]
 
 
 _UNTIMELY = {

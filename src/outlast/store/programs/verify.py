@@ -40,7 +40,14 @@ class Queried(Rule):
 
 
 STORE_RULES: Final[tuple[Queried, ...]] = (
-    Queried("I1", "job", "Every row of a job's is of a job that is there.", Statement("verify_orphans", {"limit": _MOST}), "", "its job"),
+    Queried(
+        "I1",
+        "job",
+        "Every row of a job's is of a job that is there.",
+        Statement("verify_orphans", {"limit": _MOST}),
+        "",
+        "a job of that id",
+    ),
     Queried(
         "A1",
         "id",

@@ -322,7 +322,7 @@ def _keyed(b: Builder) -> None:
 def _keyed_cancelled(b: Builder) -> None:
     """The same, cancelled; another job's task waits for what it still holds."""
     _keyed(b)
-    b.run(admission.admit([job(task(0, limit=_K), task(1, limit=_K), task(4, limit=_J), id=OTHER, key="k2")]))
+    b.run(admission.admit([job(task(0, limit=_K), task(1, limit=_K), task(2, limit=_J), id=OTHER, key="k2")]))
     b.run(control.cancel(OWNERS, JOB, version=None, actor=OWNER, retention_ms=RETENTION_MS))
 
 
@@ -344,9 +344,9 @@ def _ended(b: Builder) -> None:
 
 def _target_ended(b: Builder) -> None:
     """A completed job with a target, and a result that was parked."""
-    b.run(admission.admit([replace(job(task(2)), target=TargetRef("d", "1"))]))
-    b.hold(2)
-    b.run(targets.park(Finished(ref(2), "w2", '"parked"'), RETENTION_MS))
+    b.run(admission.admit([replace(job(task(0)), target=TargetRef("d", "1"))]))
+    b.hold(0)
+    b.run(targets.park(Finished(ref(0), "w0", '"parked"'), RETENTION_MS))
 
 
 def _reruns_of(b: Builder) -> None:

@@ -38,6 +38,10 @@ DAMAGE = [
     ("update outlast_queue_entry set lease_until = 5", "C3: not held, and lease_until is 5"),
     ("update outlast_queue_entry set spent = 3", "F1: 3 of 3 attempts spent"),
     ("update outlast_queue_entry set ready_at = null, due_at = null", "B1: waits for nothing"),
+    ("update outlast_slot set job_id = (select id from outlast_job), no = 0, fence = 1 where n = 1", "C8: slot 1 of 'k' is lost"),
+    ("update outlast_slot set no = 0 where n = 1", "C8: slot 1 of 'k' is taken by half"),
+    ("update outlast_queue_entry set slot_key = 'k', slot_limit = 1, holder = 'w:1'", "has 0 slots of 'k'"),
+    ("update outlast_queue_entry set slot_key = 'k', slot_limit = 1", "A5: the entry is not of this task"),
     ("delete from outlast_queue_entry", "A5: open, and no entry stands"),
     ("delete from outlast_output", "D3: no output"),
     ("delete from outlast_task where label = 'A'", "A5: tasks"),
@@ -59,6 +63,7 @@ async def story(tmp_path: Path) -> Stage:
             {"label": "B", "fail": {"times": 1}},
             {"label": "C", "after": ["A"], "ask": {}},
             {"label": "D", "optional": True, "fail": {"times": 9}},
+            {"label": "K", "key": "k", "limit": 2},
             max_attempts=3,
             retry_base=0,
         )

@@ -57,16 +57,21 @@ j as (
 i as (insert into "{schema}".job_input (tenant, job_id, input, caller) select %(tenant)s, id, '{{}}', '{{}}' from r),
 t as (
   insert into "{schema}".task (tenant, job_id, no, label, handler, queue, priority, required, usable, state, deps_left, fence, spent,
-    max_attempts, base_ms, cap_ms, window_ms, deadline_ms)
-  select %(tenant)s, id, 0, 't', %(handler)s, %(queue)s, 0, true, false, 'open', 0, 0, 0, 5, 1000, 600000, 86400000, 600000 from r)
-insert into "{schema}".queue_entry (tenant, job_id, no, queue, priority, handler, ready_at, due_at, fence, spent, deadline_ms, revoked)
+    max_attempts, base_ms, cap_ms, window_ms, deadline_ms, slot_key, slot_limit)
+  select %(tenant)s, id, 0, 't', %(handler)s, %(queue)s, 0, true, false, 'open', 0, 0, 0, 5, 1000, 600000, 86400000, 600000,
+    {key}, {limit} from r)
+insert into "{schema}".queue_entry (tenant, job_id, no, queue, priority, handler, ready_at, due_at, fence, spent, deadline_ms, revoked,
+  slot_key, slot_limit)
 select %(tenant)s, id, 0, %(queue)s, 0, %(handler)s, case when not %(later)s then clock_timestamp() - %(age)s * interval '1 s' end,
-  case when %(later)s then clock_timestamp() + interval '1 day' end, 0, 0, 600000, false from r
+  case when %(later)s then clock_timestamp() + interval '1 day' end, 0, 0, 600000, false, {key}, {limit} from r
 """
 
 
-def bulk(conninfo: str, jobs: int, *, handler: str = HANDLER, later: bool = False, age: float = 0) -> None:
-    """The rows of so many admitted jobs of one task, of twenty owners, much faster than by admissions. age: seconds since ready."""
+def bulk(conninfo: str, jobs: int, *, handler: str = HANDLER, later: bool = False, age: float = 0, keys: int = 0) -> None:
+    """The rows of so many admitted jobs of one task, of twenty owners, much faster than by admissions. age: seconds since ready.
+
+    keys: how many concurrency keys they share, of one slot each; 0: they have none.
+    """
     values = {
         "first": next(_count) * 1_000_000,
         "jobs": jobs,
@@ -78,7 +83,8 @@ def bulk(conninfo: str, jobs: int, *, handler: str = HANDLER, later: bool = Fals
         "age": age,
     }
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        connection.execute(_BULK.format(schema=SCHEMA).encode(), values)
+        key, limit = (f"'key ' || n %% {keys}", "1") if keys else ("null", "null")
+        connection.execute(_BULK.format(schema=SCHEMA, key=key, limit=limit).encode(), values)
 
 
 def fill(store: SyncRunner, jobs: int, *, handler: str = HANDLER, not_before_ms: int | None = None) -> None:

@@ -11,7 +11,8 @@ import pytest
 from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.postgres.session import Profile
 from outlast.store.postgres.store import PostgresStore
-from plans.filling import bulk, claim, drain, fill, finish, renew
+from outlast.store.programs import slots
+from plans.filling import HANDLER, QUEUE, bulk, claim, drain, fill, finish, renew
 from plans.reading import Prepared, buffers, first, session
 
 pytestmark = pytest.mark.timeout(120)
@@ -150,3 +151,46 @@ def _rate(conninfo: str, store: PostgresStore) -> float:
     began = time.monotonic()
     assert drain(store) == 3_000
     return 3_000 / (time.monotonic() - began)
+
+
+def _looking(conninfo: str) -> int:
+    """How many pages a look over the concurrency keys reads, once their slots are taken."""
+    store = _worker(conninfo)
+    while store.run_sync(slots.claim_keyed(QUEUE, (HANDLER,), 500, "w:1", 30_000)).claimed:
+        pass
+    store.close_sync()
+    with session(conninfo, worker=True) as connection:
+        prepared = Prepared(connection, "keyed_rooms")
+        look = first(slots.claim_keyed(QUEUE, (HANDLER,), 20, "w:2", 30_000)).params
+        prepared.explain(look, analyze=True)
+        return buffers(prepared.explain(look, analyze=True))
+
+
+def test_tasks_that_wait_for_a_full_key_are_in_nobodys_way(empty: str) -> None:
+    """Not in that of tasks without a key, which have an index of their own; nor in that of other keys."""
+    bulk(empty, 200)
+    bulk(empty, 40, keys=20)
+    alone, looked_at = _claiming(empty, 20), _looking(empty)
+    bulk(empty, 10_000, keys=5)
+
+    among_waiting, looked_at_more = _claiming(empty, 20), _looking(empty)
+
+    print(alone, among_waiting, looked_at, looked_at_more)
+    assert among_waiting <= alone * 1.5 + 50
+    assert looked_at_more <= looked_at * 2 + 100
+
+
+def test_a_keyed_claim_and_its_end_are_hot_updates_of_the_entry(empty: str) -> None:
+    store = _worker(empty)
+    bulk(empty, 300, keys=60)
+    done = 0
+    while claimed := list(store.run_sync(slots.claim_keyed(QUEUE, (HANDLER,), 500, f"w:{done}", 30_000)).claimed):
+        store.run_sync(renew(claimed))
+        store.run_sync(finish(claimed))
+        done += len(claimed)
+    store.close_sync()
+
+    updated, hot = _updates(empty, "queue_entry")
+    print(done, updated, hot)
+    assert done == 300
+    assert hot / updated >= 0.9

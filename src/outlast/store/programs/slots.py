@@ -11,7 +11,7 @@ from outlast.store.program import Access, Program, Statement, operation
 from outlast.store.programs.claimed import claimed_of
 
 KEYS: Final = 500
-"""How many keys one turn looks at."""
+"""How many keys one turn looks at, at most; fewer where few tasks are wanted."""
 _WINDOW: Final = 10
 """How many of a key's waiting tasks it looks at: those behind tasks of a smaller limit that is used up may pass them."""
 
@@ -24,14 +24,15 @@ def claim_keyed(queue: str, handlers: Sequence[str], limit: int, holder: str, le
     before that one statement, the slots of a new key, changes nothing twice.
     """
     tenant, key = after
-    look = {"queue": queue, "handlers": list(handlers), "tenant": tenant, "key": key, "keys": KEYS, "window": _WINDOW}
+    keys = min(KEYS, 20 + 2 * limit)
+    look = {"queue": queue, "handlers": list(handlers), "tenant": tenant, "key": key, "keys": keys, "window": _WINDOW}
     rows = yield Statement("keyed_rooms", look)
     rooms = [_room(row) for row in rows if row[2] is not None]
     shares, served = share_out(rooms, limit)
     walked = dict.fromkeys((str(row[0]), str(row[1])) for row in rows)
     resume = min((room.paused_ms for room in rooms if room.paused_ms > 0), default=None)
     if not shares:
-        return Turn((), next(reversed(walked), START), len(walked) < KEYS, resume)
+        return Turn((), next(reversed(walked), START), len(walked) < keys, resume)
     for share in sorted(shares, key=lambda s: (s.tenant, s.key)):
         if share.short:
             yield Statement("make_slots", {"tenant": share.tenant, "key": share.key, "slot_limit": share.limit})
@@ -50,7 +51,7 @@ def claim_keyed(queue: str, handlers: Sequence[str], limit: int, holder: str, le
     )
     full = sum(share.take for share in shares) == limit
     last = served if full else next(reversed(walked))
-    return Turn(tuple(claimed_of(row, holder) for row in taken), last, not full and len(walked) < KEYS, resume)
+    return Turn(tuple(claimed_of(row, holder) for row in taken), last, not full and len(walked) < keys, resume)
 
 
 @operation(Access.STATEMENT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate
 from typing import Any
@@ -50,6 +50,11 @@ def expected(rules: Rules) -> Expected:
 def landed(url: str, job: str) -> int:
     """How many rows the job's steps have written, by the log that they wrote with them."""
     return int(ask(url, "select coalesce(sum(size), 0) from landing where job = ?", job)[0][0])
+
+
+def steps(url: str, ids: Sequence[str]) -> int:
+    """How many steps the jobs have written, by the same log."""
+    return int(ask(url, f"select count(*) from landing where job in ({', '.join('?' * len(ids))})", *ids)[0][0])  # noqa: S608 - marks
 
 
 def whole(url: str, job: str, wanted: Expected, *, published: bool) -> Totals:

@@ -21,7 +21,8 @@ class Owner:
 
     def job(self, job_id: str) -> dict[str, Any]:
         """The job as it stands, with its question where there is one."""
-        return self._found(f"/v1/jobs/{job_id}")
+        job: dict[str, Any] = self._found(f"/v1/jobs/{job_id}")
+        return job
 
     def progress(self, job_id: str) -> str | None:
         """What the import says of itself at the moment."""

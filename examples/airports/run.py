@@ -32,7 +32,8 @@ SLOTS: Final = 3
 KILLS: Final = 6
 _APPLICATION: Final = "examples.airports.app:jobs"
 _PATIENCE: Final = 90.0
-_BETWEEN: Final = 4
+_BETWEEN_LOOKS: Final = 0.2
+_BETWEEN_KILLS: Final = 4
 """Steps that are stored between two kills, at least."""
 
 
@@ -136,7 +137,7 @@ class Example:
                 self._look(one)
             self._kill_one()
             check(time.monotonic() < end, f"not ended in time: {Counter(one.state for one in self.imports)}")
-            time.sleep(0.1)
+            time.sleep(_BETWEEN_LOOKS)
         lost = sum(self._owners[one.tenant.name].lost(one.id) for one in self.imports)
         check(
             self._killed == KILLS and lost > 0, f"workers should have been killed at work: {self._killed} were, {lost} attempts were lost"
@@ -145,8 +146,8 @@ class Example:
 
     def _kill_one(self) -> None:
         """Kills a worker, and starts another, at a moment that nobody chose, once work has gone on since the last time."""
-        stored = int(tables.ask(self._url, "select count(*) from landing")[0][0])
-        if self._killed == KILLS or stored < self._stored + _BETWEEN:
+        stored = count.steps(self._url, [one.id for one in self.imports])
+        if self._killed == KILLS or stored < self._stored + _BETWEEN_KILLS:
             return
         time.sleep(self._chance.uniform(0, 0.3))
         victim = self._workers.pop(self._chance.randrange(len(self._workers)))

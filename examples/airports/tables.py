@@ -70,16 +70,10 @@ def store(db: Any, importer: Importer, chunk: Sequence[Judged]) -> Totals:  # no
     job = importer.job
     good = [(job, judged.line, *astuple(judged.airport)) for judged in chunk if judged.airport is not None]
     bad = [(job, judged.line, judged.reason, content(judged.row)) for judged in chunk if judged.airport is None]
-    cursor = db.cursor()
-    mark = "?" if isinstance(db, sqlite3.Connection) else "%s"
-    for table, columns, rows in (
-        ("airport", ("job", "line", *COLUMNS), good),
-        ("reject", ("job", "line", "reason", "content"), bad),
-        ("landing", ("job", "tenant", "fence", "first_line", "size"), [(job, importer.tenant, importer.fence, chunk[0].line, len(chunk))]),
-    ):
-        if rows:
-            marks = ", ".join([mark] * len(columns))
-            cursor.executemany(f"insert into {table} ({', '.join(columns)}) values ({marks})", rows)  # noqa: S608 - names of our own
+    _insert(db, "airport", ("job", "line", *COLUMNS), good)
+    _insert(db, "reject", ("job", "line", "reason", "content"), bad)
+    landing = (job, importer.tenant, importer.fence, chunk[0].line, len(chunk))
+    _insert(db, "landing", ("job", "tenant", "fence", "first_line", "size"), [landing])
     _change(db, "insert into edition values (?, ?, 0, 0, 0) on conflict (job) do nothing", job, importer.tenant)
     _change(db, "update edition set imported = imported + ?, rejected = rejected + ? where job = ?", len(good), len(bad), job)
     return Totals(len(good), len(bad))
@@ -96,6 +90,17 @@ def publish(db: Any, job: str, totals: Totals) -> Totals:  # noqa: ANN401 - the 
     if not _change(db, "update edition set published = 1 where job = ? and imported = ? and rejected = ?", job, *counted):
         raise Permanent("totals_differ", "The totals of the edition are not those of the rows that were read.")
     return totals
+
+
+def _insert(db: Any, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:  # noqa: ANN401 - the driver's own
+    """Many rows, by the way that each store has for them."""
+    if isinstance(db, sqlite3.Connection):
+        marks = ", ".join("?" * len(columns))
+        db.executemany(f"insert into {table} ({', '.join(columns)}) values ({marks})", rows)  # noqa: S608 - names of our own
+        return
+    with db.cursor() as cursor, cursor.copy(f"copy {table} ({', '.join(columns)}) from stdin") as copy:
+        for row in rows:
+            copy.write_row(row)
 
 
 def _change(db: Any, sql: str, *params: object) -> int:  # noqa: ANN401 - the driver's own connection

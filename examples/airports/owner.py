@@ -19,10 +19,9 @@ class Owner:
     tenant: str
     subject: str = "owner"
 
-    def job(self, job_id: str) -> dict[str, Any]:
-        """The job as it stands, with its question where there is one."""
-        job: dict[str, Any] = self._found(f"/v1/jobs/{job_id}")
-        return job
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        """Their jobs as they stand, the newest by id, each with its question where there is one."""
+        return {job["id"]: job for job in self._found("/v1/jobs?limit=50")["items"]}
 
     def progress(self, job_id: str) -> str | None:
         """What the import says of itself at the moment."""

@@ -16,10 +16,12 @@ from examples.airports import source, tables
 from examples.airports.rules import Judged, Rules, judge
 from examples.airports.tables import Importer, Totals
 
-from outlast import Completion, Outlast, Permanent, Plan, RetryPolicy, SyncContext
+from outlast import Completion, Limit, Outlast, Permanent, Plan, RetryPolicy, SyncContext
 
 CHUNK: Final = 2_000
 """Rows a step."""
+AT_ONCE: Final = 2
+"""Imports of a tenant that are at work at the same time, over all workers."""
 
 jobs = Outlast(os.environ.get("OUTLAST_STORE", "sqlite:///airports.db"))
 
@@ -43,7 +45,7 @@ class Rejects(msgspec.Struct):
     limit: Annotated[int, msgspec.Meta(ge=0)]
 
 
-@jobs.task(max_attempts=100, retry=RetryPolicy(base=0.2, cap=1))
+@jobs.task(max_attempts=100, retry=RetryPolicy(base=0.2, cap=1), limit=Limit("imports", AT_ONCE))
 def load(ctx: SyncContext, wanted: Import) -> Completion[Totals]:
     """How many rows were imported and rejected: a step for every 2,000 rows, whose rows and record commit together."""
     file, rows = source.read()

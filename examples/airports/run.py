@@ -196,9 +196,21 @@ class Example:
         wanted = {tenant.name: count.expected(tenant.rules) for tenant in (ATLAS, SKYFARE, CITYGUIDE)}
         for tenant in (ATLAS, SKYFARE, CITYGUIDE):
             self._count_tenant(tenant, wanted[tenant.name])
+        self._count_at_once()
         seen = [one.seen for one in self.imports if one.seen]
         check(bool(seen), "an owner should have seen progress")
         self.say(f'What owners saw of imports while they ran: "{seen[0]}", for example.')
+
+    def _count_at_once(self) -> None:
+        """How many imports were at work at the same moment, by the log that their steps wrote."""
+        from examples.airports.app import AT_ONCE  # noqa: PLC0415 - it reads the environment
+
+        tenants, together = count.at_once(self._url, [one.id for one in self.imports])
+        for tenant, most in tenants.items():
+            check(most <= AT_ONCE, f"{most} imports of {tenant} were at work at the same moment, and {AT_ONCE} may be")
+        check(together > AT_ONCE, f"the limit of a tenant should hold up no other; {together} imports were at work at the same moment")
+        said = ", ".join(f"{most} of {tenant}" for tenant, most in tenants.items())
+        self.say(f"At the same moment there were at work at most {said}; the limit is {AT_ONCE} for a tenant. Of all together: {together}.")
 
     def _count_tenant(self, tenant: Tenant, wanted: Expected) -> None:
         mine = [one for one in self.imports if one.tenant is tenant]

@@ -40,6 +40,7 @@ def test_each_row_is_imported_or_rejected_once(store: str, request: pytest.Fixtu
     assert {number(imported) + number(rejected) for _, imported, rejected in published} == {number(file[1])}
     assert len(re.findall(r"skyfare is asked: .* It answers", done.stdout)) == 4
     assert len(re.findall(r"cityguide: an import that was stopped", done.stdout)) == 2
+    assert "the limit is 2 for a tenant" in done.stdout
 
 
 def number(text: str) -> int:

@@ -13,6 +13,8 @@ from invariants import check, problems, unsettled
 from outlast.rehearsal import app
 from outlast.store.open import migrate
 
+KEY = "tenant, owner, key, fingerprint, job_id"
+EFFECT = "tenant, effect_root, label, name, input_hash, job_id, no, fence, provider_key, state, timeout_ms, begun_at"
 DAMAGE = [
     ("update outlast_job set open = open + 1 where state = 'completed'", "D6: open is 1"),
     ("update outlast_job set state = 'open', outcome = null where state = 'completed'", "D6: the rows give the state completed"),
@@ -48,6 +50,19 @@ DAMAGE = [
     ("delete from outlast_job_input", "A5: 0 input rows"),
     ("delete from outlast_attention", "C7:"),
     ("delete from outlast_job", "I1: a row of task of the job"),
+    (f"insert into outlast_submission ({KEY}) values ('acme', 'ann', 'k', 'f', 'gone')", "I1: a row of submission of the job gone"),
+    (
+        f"insert into outlast_submission ({KEY}, purged_at) values ('acme', 'ann', 'k', 'f', 'gone', 1)",
+        "I1: a row of submission of the job gone",
+    ),
+    (
+        f"insert into outlast_submission ({KEY}, purged_at) select tenant, owner, 'k', 'f', id, 1 from outlast_job limit 1",
+        "I1: the key 'k' says that job",
+    ),
+    (
+        f"insert into outlast_effect ({EFFECT}) values ('acme', 'gone', 'A', 'mail', 'x', 'gone', 0, 1, 'k', 'intended', 1, 1)",
+        "I1: a row of effect of the job gone",
+    ),
 ]
 
 

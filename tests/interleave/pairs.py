@@ -323,7 +323,7 @@ RETENTION = (
     *_between("reruns_ended", (acts.purge(),), (acts.purge(OTHER), acts.rerun_of(THIRD, root=ROOT))),
     *_between("reruns_left", (acts.purge(),), (acts.begin(0, job=OTHER), acts.settle(0, "confirmed", root=ROOT))),
     *_between("buried", (acts.drop_expired(),), (acts.drop_expired(), *_LATER[:2])),
-    *_between("buried", _LATER[:1], _LATER[1:]),
+    Pair("buried", _LATER[0], _LATER[2]),
 )
 FORGETTING = (
     *_between("ended", (acts.erase(),), (acts.purge(), acts.rerun_of(OTHER), _AGAIN[0])),

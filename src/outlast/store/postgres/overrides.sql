@@ -311,6 +311,15 @@ with over as materialized (
 delete from {outlast.submission} s using over where s.ctid = over.place and s.expires_at <= {now}
 returning s.key
 
+-- name: drop_idle_slots
+-- Materialized, as in `drop_expired`.
+with idle as materialized (
+  select ctid as place from {outlast.slot}
+  where job_id is null and freed_at <= {in:ago_ms} and (not_before is null or not_before <= {now})
+  order by tenant, key, n limit :limit for no key update skip locked)
+delete from {outlast.slot} s using idle where s.ctid = idle.place and s.job_id is null
+returning s.n
+
 -- name: drop_tombstones
 with left_over as materialized (
   select ctid as place from {outlast.submission}

@@ -5,6 +5,7 @@ from outlast.client._async import Client
 from outlast.client._sync import SyncClient
 from outlast.client.calls import Submission
 from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion, UniqueActive
+from outlast.domain.cron import Cron
 from outlast.domain.defaults import Settings
 from outlast.domain.effects import Confirmed
 from outlast.domain.errors import (
@@ -36,6 +37,7 @@ from outlast.domain.model import (
     Principal,
     Progress,
     Recovery,
+    ScheduleView,
     State,
     TargetRef,
     TaskState,
@@ -44,6 +46,7 @@ from outlast.domain.model import (
     UniquePolicy,
 )
 from outlast.domain.retry import RetryPolicy
+from outlast.domain.schedules import Every
 from outlast.worker.committing import SyncTransaction, Transaction
 from outlast.worker.completion import Completion
 from outlast.worker.context import Context, SyncContext
@@ -63,7 +66,9 @@ __all__ = [
     "Conflict",
     "Contended",
     "Context",
+    "Cron",
     "EffectView",
+    "Every",
     "Failure",
     "Forbidden",
     "Handle",
@@ -92,6 +97,7 @@ __all__ = [
     "Refused",
     "Retry",
     "RetryPolicy",
+    "ScheduleView",
     "Settings",
     "Snooze",
     "StaleVersion",

@@ -38,10 +38,10 @@ from outlast.domain.model import (
 )
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
+from outlast.domain.requests import admission_of, caller_of, check_may_submit, checked_input
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode, encode
 from outlast.domain.work import (
-    ActiveKey,
     ActiveTaken,
     Admission,
     Admitted,
@@ -183,15 +183,15 @@ def _submission(
     _check_target(target, kind)
     if unique is not None and not isinstance(unique, Unique):
         raise Invalid('unique= takes a Unique: a key and a policy, for example Unique("nightly", "existing").')
-    _check_may_submit(owner, kind)
+    check_may_submit(owner, kind)
     return _admission(
         app,
         kind,
         body,
-        _checked(body, kind),
+        checked_input(body, kind),
         tenant=owner.tenant,
         owner=owner.subject,
-        caller=_caller(owner, kind),
+        caller=caller_of(owner, kind),
         key=key,
         not_before_ms=_due(not_before),
         rerun_of=None,
@@ -208,21 +208,6 @@ def _check_target(target: TargetRef | None, kind: Kind[Any]) -> None:
         raise Invalid("target= takes a TargetRef: a reference and the version of it that the owner saw.")
     if kind.target is None:
         raise Invalid(f"The kind {kind.name!r} has no target=, so its jobs take none.", pointers=("/target",))
-
-
-def _check_may_submit(principal: Principal, kind: Kind[Any]) -> None:
-    if kind.roles and not kind.roles & principal.roles:
-        raise Forbidden(f"Only some roles may submit jobs of the kind {kind.name!r}, and none of them is yours.")
-
-
-def _checked(body: str, kind: Kind[Any]) -> Any:
-    """The input as the handler will get it; Invalid if it does not fit the kind."""
-    return decode(body, kind.input_type, forbid_unknown=True, what="input")
-
-
-def _caller(owner: Principal, kind: Kind[Any]) -> str:
-    kept = {name: owner.claims[name] for name in kind.keep_claims if name in owner.claims}
-    return dump({"roles": sorted(owner.roles), "claims": kept}, limit=65_536, what="claims")
 
 
 def _due(not_before: datetime | None) -> int | None:
@@ -249,30 +234,23 @@ def _admission(
     unique: Unique | None = None,
     target: TargetRef | None = None,
 ) -> Admission:
-    job_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
-    request: list[JSON] = [kind.name, kind.version, parse(body, limit=app.settings.max_input), rerun_of]
-    if unique is not None:
-        request.append({"unique": [unique.key, unique.policy]})
-    if target is not None:
-        request.append({"target": [target.ref, target.version]})
-    return Admission(
-        tenant=tenant,
-        owner=owner,
-        key=None if key is None else check_key(key),
-        fingerprint=hashlib.sha256(canonical(request).encode()).hexdigest(),
-        job_id=job_id,
-        kind=kind.name,
-        schema_version=kind.version,
-        label=kind.label,
-        input=body,
-        caller=caller,
-        tasks=kind.plan(value),
-        not_before_ms=not_before_ms,
-        rerun_of=rerun_of,
-        effect_root=effect_root or job_id,
+    return admission_of(
+        kind,
+        body,
+        value,
+        job_id=uuid7(time.time_ns() // 1_000_000, os.urandom(10)),
         correlation_id=clean(correlation_id.get() or uuid.uuid4().hex, limit=MAX_NAME),
         traceparent=traceparent.get(),
-        unique=None if unique is None else ActiveKey(kind.active_scope(owner), unique.key, unique.policy, app.retention_ms),
+        tenant=tenant,
+        owner=owner,
+        caller=caller,
+        key=None if key is None else check_key(key),
+        not_before_ms=not_before_ms,
+        retention_ms=app.retention_ms,
+        max_input=app.settings.max_input,
+        rerun_of=rerun_of,
+        effect_root=effect_root,
+        unique=unique,
         target=target,
     )
 
@@ -588,12 +566,12 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
             code="not_final",
         )
     kind = app.registry.kind(source.kind, source.schema_version)
-    _check_may_submit(principal, kind)
+    check_may_submit(principal, kind)
     prepared = _admission(
         app,
         kind,
         source.input,
-        _checked(source.input, kind),
+        checked_input(source.input, kind),
         tenant=scope.tenant,
         owner=source.owner,
         caller=source.caller,

@@ -9,9 +9,10 @@ from typing import Final, cast, overload
 from urllib.parse import urlsplit
 
 from outlast.domain.errors import Invalid
-from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, Recovery, TaskView
+from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, Recovery, ScheduleView, TaskView
 from outlast.domain.refusal import article
 from outlast.domain.registry import Registry
+from outlast.domain.schedules import ScheduleRow, shown_catch_up, words
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import AttentionRow, JobRow, RecoveryRows, TaskRow
 
@@ -113,4 +114,20 @@ def recovery(found: JobRow, rows: RecoveryRows) -> Recovery:
         attention=tuple(attention(q) for q in rows.questions),
         next_attempt_at=moment(min(due)) if due else None,
         correlation_id=found.correlation_id,
+    )
+
+
+def schedule(row: ScheduleRow) -> ScheduleView:
+    """A schedule as its owner sees it."""
+    return ScheduleView(
+        name=row.key.name,
+        kind=row.kind,
+        next_at=moment(row.next_ms) if row.paused_ms is None else None,
+        paused=row.paused_ms is not None,
+        owner=row.key.owner,
+        when=words(row.rule),
+        catch_up=shown_catch_up(row.catch_up),
+        last_at=moment(row.last_due_ms),
+        last_job_id=row.last_job_id,
+        code=row.code,
     )

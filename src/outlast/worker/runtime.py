@@ -26,6 +26,7 @@ from outlast.worker.claimer import Claimer, Slots
 from outlast.worker.committer import Committer, Windows
 from outlast.worker.hold import Hold
 from outlast.worker.keeper import Keeper
+from outlast.worker.scheduler import Scheduler
 from outlast.worker.sweeper import Sweeper
 from outlast.worker.threads import Threads
 
@@ -122,6 +123,7 @@ class Worker:
         self._claimer = Claimer(self._store, self._slots, worker=self.id, handlers=self._handlers, lease=self.lease, started=self._started)
         sweep = min(self._settings.sweep, self.lease / SWEEPS_PER_LEASE)
         sweeper = Sweeper(self._store, windows, interval=sweep, moved=self._claimer.hint)
+        scheduler = Scheduler(self._store, self._registry, Threads(), max_input=self._settings.max_input, retention_ms=windows.retention_ms)
         if not await self._reach_store(reserved):
             return Exit.CLEAN
         self._keeper.start()
@@ -132,6 +134,7 @@ class Worker:
             self._supervised("claimer", self._claimer.loop()),
             self._supervised("committer", self._committer.loop()),
             self._supervised("sweep", sweeper.loop()),
+            self._supervised("scheduler", scheduler.loop()),
             self._supervised("watch", self._watch()),
             self._supervised("listener", self._store.listen()),
         ]

@@ -15,9 +15,9 @@ from faults.scenes import SCENES, Scene
 from outlast.domain.errors import OutcomeUnknown, StoreUnavailable
 from outlast.store.drive import BadData
 from outlast.store.program import Access, Operation
-from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, steps, sweep, targets
+from outlast.store.programs import admission, claims, completion, control, effects, replay, rerun, schedules, steps, sweep, targets
 
-MODULES = (admission, claims, completion, control, effects, replay, rerun, steps, sweep, targets)
+MODULES = (admission, claims, completion, control, effects, replay, rerun, schedules, steps, sweep, targets)
 MOST = 60
 Snapshot = dict[str, list[Row]]
 

@@ -13,7 +13,7 @@ import pytest
 from outlast.domain.access import Scope
 from outlast.domain.work import Filter
 from outlast.store.program import Statement
-from outlast.store.programs import claims, status, sweep
+from outlast.store.programs import claims, schedules, status, sweep
 from outlast.store.sqlite import migrating
 from outlast.store.sqlite.dialect import statements
 from plans.filling import HANDLER, OWNER, QUEUE, TENANT
@@ -21,6 +21,7 @@ from plans.reading import first
 
 JOB = "019a0000-0000-7000-8000-000000000001"
 PLACE = {"tenant": TENANT, "job_id": JOB, "no": 0}
+SCHEDULE = {"tenant": TENANT, "owner": OWNER, "name": "s", "version": 1}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
 EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
@@ -36,6 +37,11 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)).params, "outlast_job_owner"),
     "job_view": (first(status.job(Scope(TENANT, OWNER), JOB)).params, "PRIMARY KEY"),
     "task_list": ({"tenant": TENANT, "job_id": JOB}, "PRIMARY KEY"),
+    "due_schedules": (first(schedules.due(None, 100)).params, "outlast_schedule_due"),
+    "next_schedule": ({}, "outlast_schedule_due"),
+    "lock_due_schedule": ({**SCHEDULE, "until": 1}, "outlast_schedule_1"),
+    "fire_schedule": ({**SCHEDULE, "next_at": 1, "due_at": 1, "job_id": JOB}, "outlast_schedule_1"),
+    "fail_schedule": ({**SCHEDULE, "next_at": 1, "code": "x"}, "outlast_schedule_1"),
 }
 
 
@@ -64,7 +70,7 @@ def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
     assert not whole, plan
 
 
-@pytest.mark.parametrize("name", ["claim_candidates", "job_list"])
+@pytest.mark.parametrize("name", ["claim_candidates", "job_list", "due_schedules", "next_schedule"])
 def test_the_order_comes_from_the_index(connection: sqlite3.Connection, name: str) -> None:
     plan = _plan(connection, Statement(name, EXPECTED[name][0]), top=True)
 

@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Submit a job of KIND, a name that TARGET (module:attribute) registers. Prints its id, committed, and then its state."""
     app = application(target, store)
-    found = _kind(app, target, kind)
-    value = _input(source, found, limit=app.settings.max_input)
+    found = kind_of(app, target, kind)
+    value = read_input(source, found, limit=app.settings.max_input)
     sent_key = key or f"cli-{uuid.uuid4().hex}"
     with opened(app) as client:
         try:
@@ -70,7 +70,8 @@ def command(
     say(f"{handle.state} (replayed: this key and request came before)" if handle.replayed else handle.state)
 
 
-def _kind(app: Outlast, target: str, name: str) -> Kind[Any]:
+def kind_of(app: Outlast, target: str, name: str) -> Kind[Any]:
+    """The kind of that name; Refused, with those that there are."""
     try:
         return app.registry.kind(name)
     except NotRegistered as error:
@@ -78,7 +79,7 @@ def _kind(app: Outlast, target: str, name: str) -> Kind[Any]:
         raise Refused(f"{target} registers no kind {name!r}. Its kinds: {known}.", code=error.code) from error
 
 
-def _input(source: str, kind: Kind[Any], *, limit: int) -> object:
+def read_input(source: str, kind: Kind[Any], *, limit: int) -> object:
     """The value in a file, read strictly and then as the kind's input type."""
     try:
         if source == "-":

@@ -151,7 +151,7 @@ class Client:
         return await self.desk.drive(scheduling.listed(principal))
 
     async def unschedule(self, name: str, *, principal: Principal) -> None:
-        """Removes a schedule of the principal's own; the jobs that it made stay. NotFound, Forbidden, OutcomeUnknown."""
+        """Removes a schedule of the principal's own; the jobs that it made stay. NotFound, Forbidden."""
         await self.desk.drive(scheduling.remove(name, principal))
 
     async def pause_schedule(self, name: str, *, principal: Principal) -> ScheduleView:

@@ -155,7 +155,7 @@ class SyncClient:
         return self._drive(scheduling.listed(principal))
 
     def unschedule(self, name: str, *, principal: Principal) -> None:
-        """Removes a schedule of the principal's own; the jobs that it made stay. NotFound, Forbidden, OutcomeUnknown."""
+        """Removes a schedule of the principal's own; the jobs that it made stay. NotFound, Forbidden."""
         self._drive(scheduling.remove(name, principal))
 
     def pause_schedule(self, name: str, *, principal: Principal) -> ScheduleView:

@@ -47,9 +47,11 @@ def listed(principal: Principal) -> Call[tuple[ScheduleView, ...]]:
 
 
 def remove(name: str, principal: Principal) -> Call[None]:
-    """Removes a schedule of the principal's own."""
-    if not (yield schedules.remove(_own(name, principal))):
+    """Removes a schedule of the principal's own. It is looked for first: what the removal finds after a lost answer says nothing."""
+    key = _own(name, principal)
+    if not (yield schedules.listed(key.tenant, key.owner, key.name)):
         raise (yield from _refusal(name, principal))
+    yield schedules.remove(key)
 
 
 def pause(name: str, principal: Principal) -> Call[ScheduleView]:

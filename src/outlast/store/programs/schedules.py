@@ -69,9 +69,9 @@ def listed(tenant: str | None, owner: str | None, name: str | None = None) -> Pr
     return [_row(*row) for row in rows]
 
 
-@operation(Access.TRANSACTION, repeatable=False)
+@operation(Access.STATEMENT)
 def remove(key: ScheduleKey) -> Program[bool]:
-    """Removes a schedule; False if there is none. After a commit of unknown outcome nobody could tell which, so it is not repeated."""
+    """Removes a schedule. False: there is none, or after a commit of unknown outcome, there is none any more."""
     return bool((yield Statement("remove_schedule", _key(key))))
 
 

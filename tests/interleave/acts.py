@@ -10,6 +10,7 @@ from interleave.explorer import Act
 from interleave.scenes import (
     CALL,
     HANDLERS,
+    HOURLY,
     JOB,
     LEASE_MS,
     OTHER,
@@ -17,7 +18,8 @@ from interleave.scenes import (
     OWNERS,
     QUEUE,
     RETENTION_MS,
-    START,
+    SCHEDULE,
+    START_MS,
     TENANT,
     WINDOW_MS,
     job,
@@ -28,11 +30,10 @@ from outlast.domain.access import Scope
 from outlast.domain.effects import EffectRef, Intent
 from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
+from outlast.domain.schedules import DueSchedule, Every, firing, read, stored
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
-from outlast.store.programs import admission, claims, completion, control, effects, replay, steps, sweep
-
-START_MS = round(START.timestamp() * 1000)
+from outlast.store.programs import admission, claims, completion, control, effects, replay, schedules, steps, sweep
 
 
 def _claimed(rows: list[Claimed]) -> object:
@@ -237,3 +238,46 @@ def close_window(no: int) -> Act:
         passes=("job",),
         ends_job=Swept.ABANDONED,
     )
+
+
+# -- schedules ------------------------------------------------------------------------------------------------
+
+
+def _due() -> DueSchedule:
+    """What a scheduler has read at the start of the scene."""
+    hour = 3_600_000
+    return DueSchedule(SCHEDULE, 1, HOURLY, START_MS - 3 * hour, START_MS - hour, START_MS)
+
+
+def fire(n: int, *, ticked: bool = False) -> Act:
+    """One of several schedulers; `n` tells them apart. ticked: it was frozen between its decision and its write."""
+    row = _due()
+    decided = firing(read(row.definition.rule), next_ms=row.next_ms, now_ms=row.now_ms, anchor_ms=row.made_ms, catch_up=2)
+    ids = (f"{OTHER[:-2]}{n}{place}" for place in range(len(decided.due)))
+    jobs = [job(task(0), id=one, key=f"schedule s {at}") for one, at in zip(ids, decided.due, strict=True)]
+    assert len(jobs) == 2
+    return Act(f"fire {n}{' late' if ticked else ''}", lambda: schedules.fire(row, decided, jobs), ticked=ticked, passes=("schedule",))
+
+
+def fail_schedule(n: int) -> Act:
+    """A scheduler whose kind's function has raised."""
+    return Act(f"fail schedule {n}", lambda: schedules.fail(_due(), f"plan_failed_{n}", START_MS + 3_600_000))
+
+
+def make(name: str, **change: Any) -> Act:
+    """The owner's schedule, as it stands but for a change."""
+    if "every" in change:
+        change["rule"] = stored(Every(change.pop("every")))
+    return Act(f"make {name}", lambda: schedules.make(SCHEDULE, replace(HOURLY, **change)), client=True)
+
+
+def unschedule() -> Act:
+    return Act("unschedule", lambda: schedules.remove(SCHEDULE), client=True)
+
+
+def pause(actor: str = OWNER) -> Act:
+    return Act("pause", lambda: schedules.pause(SCHEDULE, actor), client=True)
+
+
+def resume() -> Act:
+    return Act("resume", lambda: schedules.resume(SCHEDULE), client=True)

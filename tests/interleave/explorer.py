@@ -54,6 +54,8 @@ EVERY = "OUTLAST_TEST_EVERY_ORDER"
 """Set in the environment, orders that only exchange steps which commute are run too."""
 SEED = 20_300_101
 _STUCK = 20.0
+_PLACES: Mapping[int | str, tuple[str, str, str]] = {"job": ("job", "id = %s", "label"), "schedule": ("schedule", "true", "code")}
+"""What is named by a word: its table, which of the tenant's rows, and a column. A number is a task's entry."""
 _WRITES = re.compile(r"for no key update|for update|insert into|\bupdate |delete from")
 _TABLES = re.compile(rf'"{SCHEMA}"\.([a-z_]+)')
 
@@ -66,7 +68,7 @@ class Wrong(AssertionError):
 class Act:
     """One side of a pair. `chain`: a second operation that follows from the value of the first, if any.
 
-    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, or "job".
+    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, "job" or "schedule".
     ends_job: when its verdict is this, nothing of the job may be written after its commit. client: its session is a client's.
     """
 
@@ -622,11 +624,12 @@ class Explorer:
         holder = self._locker.connection
         with holder.transaction():
             for row in rows:
-                table, key = ("job", "id = %s") if row == "job" else ("queue_entry", f"job_id = %s and no = {row}")
-                holder.execute(f'select from "{SCHEMA}".{table} where tenant = %s and {key} for no key update', (TENANT, JOB))
+                table, key, column = _PLACES.get(row, ("queue_entry", f"job_id = %s and no = {row}", "code"))
+                which = JOB if "%s" in key else None
+                params = (TENANT,) if which is None else (TENANT, which)
+                holder.execute(f'select from "{SCHEMA}".{table} where tenant = %s and {key} for no key update', params)
                 if written:
-                    column = "label" if row == "job" else "code"
-                    holder.execute(f'update "{SCHEMA}".{table} set {column} = {column} where tenant = %s and {key}', (TENANT, JOB))
+                    holder.execute(f'update "{SCHEMA}".{table} set {column} = {column} where tenant = %s and {key}', params)
             yield
 
 

@@ -154,7 +154,6 @@ class ScheduleRow:
     last_due_ms: int | None
     last_job_id: str | None
     code: str | None
-    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)

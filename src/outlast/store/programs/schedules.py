@@ -78,9 +78,11 @@ def remove(key: ScheduleKey) -> Program[bool]:
 @operation(Access.TRANSACTION)
 def pause(key: ScheduleKey, actor: str) -> Program[ScheduleRow | None]:
     """From here on it does not come due; None if there is none. Again changes nothing."""
+    rows = yield Statement("schedule_to_change", _key(key))
+    if not rows:
+        return None
     yield Statement("pause_schedule", {**_key(key), "actor": actor})
-    rows = yield Statement("schedule_list", _key(key))
-    return _row(*rows[0]) if rows else None
+    return (yield from _shown(key))
 
 
 @operation(Access.TRANSACTION)

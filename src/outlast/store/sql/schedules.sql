@@ -21,7 +21,7 @@ where tenant = :tenant and owner = :owner and name = :name
 returning name
 
 -- name: pause_schedule
--- Nothing returned: it is paused already, or there is none.
+-- The row is locked. Nothing returned: it is paused already.
 update {outlast.schedule} set version = version + 1, paused_at = {now}, paused_by = :actor
 where tenant = :tenant and owner = :owner and name = :name and paused_at is null
 returning name
@@ -39,7 +39,7 @@ returning name
 
 -- name: schedule_list
 -- Of one owner, of a tenant, or of all; of one name or of all.
-select tenant, owner, name, kind, {str:rule}, catch_up, {ms:next_at}, {ms:paused_at}, paused_by, {ms:last_due_at}, {str:last_job_id}, code, {now_ms}
+select tenant, owner, name, kind, {str:rule}, catch_up, {ms:next_at}, {ms:paused_at}, paused_by, {ms:last_due_at}, {str:last_job_id}, code
 from {outlast.schedule}
 where ({textarg:tenant} is null or tenant = {textarg:tenant}) and ({textarg:owner} is null or owner = {textarg:owner})
   and ({textarg:name} is null or name = {textarg:name})

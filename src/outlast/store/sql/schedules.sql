@@ -58,20 +58,21 @@ select {ms:next_at} - {now_ms} from {outlast.schedule}
 where paused_at is null and next_at > {now_once} order by next_at, tenant, owner, name limit 1
 
 -- name: lock_due_schedule
--- Nothing returned: another has it just now, fired or changed it since it was read, or what was decided about it is too old.
+-- Nothing returned: another has it just now, fired, changed or paused it since it was read (each of which is another version), or what was
+-- decided about it is too old.
 select version from {outlast.schedule}
-where tenant = :tenant and owner = :owner and name = :name and version = :version and paused_at is null and {now} <= {at:until}
+where tenant = :tenant and owner = :owner and name = :name and version = :version and {now} <= {at:until}
 {skip_locked}
 
 -- name: fire_schedule
 -- The row is locked. A due time that was not made up for leaves the latest job as it was.
 update {outlast.schedule} set version = version + 1, next_at = {at:next_at}, last_due_at = coalesce({at:due_at}, last_due_at),
   last_job_id = coalesce({uuid:job_id}, last_job_id), code = null
-where tenant = :tenant and owner = :owner and name = :name and version = :version and paused_at is null
+where tenant = :tenant and owner = :owner and name = :name and version = :version
 returning name
 
 -- name: fail_schedule
 -- The due time led to no job; nothing returned: another moved it on before.
 update {outlast.schedule} set version = version + 1, next_at = {at:next_at}, code = :code
-where tenant = :tenant and owner = :owner and name = :name and version = :version and paused_at is null
+where tenant = :tenant and owner = :owner and name = :name and version = :version
 returning name

@@ -100,7 +100,7 @@ class Clerk:
     def job(self, row: DueSchedule, due_ms: int) -> Admission:
         self.made += 1
         body = self.h.admission(a("one"), key=f"schedule {row.key.name} {due_ms}", owner=row.key.owner, tenant=row.key.tenant)
-        return replace(body, caller=json.dumps({"scheduled_for": due_ms}), tasks=tasks_of(a("one")))
+        return replace(body, fingerprint="schedule", caller=json.dumps({"scheduled_for": due_ms}), tasks=tasks_of(a("one")))
 
     def fire(self) -> list[tuple[str, ...] | None]:
         """All that is due."""

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from outlast import Context, Cron, Every, Outlast, Permanent, Plan, Principal, ScheduleView, SyncContext
-from outlast.domain.errors import StoreUnavailable
+from outlast.domain.errors import StillAdmitting, StoreUnavailable
 from outlast.observe import hub
 from outlast.observe.events import Event, ScheduleFailed, ScheduleFired, ScheduleLeft
 from outlast.worker.runtime import Worker
@@ -271,6 +271,30 @@ async def test_a_store_in_trouble_is_told_to_the_loop(press: Press, monkeypatch:
         await scheduler.run_once()
     monkeypatch.undo()
     assert (await scheduler.run_once()).fired == 1
+
+
+async def test_an_admission_that_is_refused_is_told_and_the_rest_goes_on(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal that may pass, such as a quota's, is no trouble of the store: the due time is over."""
+    await press.schedule()
+    await press.schedule("other")
+    for name in ("s", "other"):
+        due(press, name)
+    scheduler = press.scheduler()
+    run = scheduler._store.run
+
+    async def refuse(operation: Any) -> Any:
+        if operation.name == "fire" and not refused:
+            refused.append(operation.name)
+            raise StillAdmitting("There is no room.")
+        return await run(operation)
+
+    refused: list[str] = []
+    monkeypatch.setattr(scheduler._store, "run", refuse)
+    report = await scheduler.run_once()
+    monkeypatch.undo()
+
+    assert (report.fired, report.failed) == (1, 1)
+    assert {(await press.view("s")).code, (await press.view("other")).code} == {None, "still_admitting"}
 
 
 async def test_the_next_due_time_is_waited_for(press: Press) -> None:

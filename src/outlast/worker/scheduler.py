@@ -10,10 +10,10 @@ import os
 import random
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from outlast.domain.errors import Invalid, NotRegistered, OutlastError
+from outlast.domain.errors import Contended, Invalid, NotMigrated, NotRegistered, OutcomeUnknown, OutlastError, StoreUnavailable
 from outlast.domain.ids import uuid7
 from outlast.domain.kinds import Kind
 from outlast.domain.payload import check_code
@@ -23,7 +23,6 @@ from outlast.domain.schedules import ON_TIME_MS, DueSchedule, Firing, Rule, Sche
 from outlast.domain.work import Admission
 from outlast.observe.events import ScheduleFailed, ScheduleFired, ScheduleLeft, StoreTrouble
 from outlast.observe.hub import emit
-from outlast.store.drive import BadData
 from outlast.store.programs import schedules
 from outlast.store.protocol import Store
 from outlast.worker.threads import Threads
@@ -32,6 +31,7 @@ BATCH = 100
 LONGEST_PAUSE = 1.0  # seconds; so late, at most, a schedule is seen that another process has made
 _PAST_DUE = 0.002  # the store tells whole milliseconds
 _MOST_TROUBLE = 5.0
+_OF_SCHEDULE = "schedule"  # a due time has one job, whatever the schedule was when it came
 
 
 @dataclass(slots=True)
@@ -96,8 +96,8 @@ class Scheduler:
         try:
             await self._one(report, row)
         except Exception as error:
-            if isinstance(error, OutlastError) and error.retryable:
-                raise  # the store is in trouble, not the schedule
+            if _in_trouble(error):
+                raise
             report.left += 1
             self._tell_left(row, error.code if isinstance(error, OutlastError) else type(error).__name__)
 
@@ -115,7 +115,7 @@ class Scheduler:
             try:
                 ids = await self._store.run(schedules.fire(row, decided.firing, decided.jobs))
             except OutlastError as error:
-                if error.retryable and not isinstance(error, BadData):
+                if _in_trouble(error):
                     raise
                 decided = _Decided(decided.firing, [], _safe(error.code))
             else:
@@ -143,7 +143,7 @@ class Scheduler:
             value = checked_input(defined.input, kind)
         except Invalid as error:
             raise Invalid(error.message, code="payload_incompatible") from None
-        return admission_of(
+        made = admission_of(
             kind,
             defined.input,
             value,
@@ -159,6 +159,7 @@ class Scheduler:
             retention_ms=self._retention_ms,
             max_input=self._max_input,
         )
+        return replace(made, fingerprint=_OF_SCHEDULE)
 
     def _fired(self, report: ScheduleReport, row: DueSchedule, jobs: list[Admission], ids: tuple[str, ...]) -> None:
         report.fired += 1
@@ -172,6 +173,11 @@ class Scheduler:
         if self._told.get(row.key) != row.version:
             self._told[row.key] = row.version
             emit(ScheduleLeft(row.key.name, row.definition.kind, code))
+
+
+def _in_trouble(error: Exception) -> bool:
+    """Whether it is the store that fails, not the schedule."""
+    return isinstance(error, StoreUnavailable | OutcomeUnknown | Contended | NotMigrated)
 
 
 def _safe(code: object) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from outlast.domain.schedules import Definition, DueSchedule, Firing, ScheduleKey, ScheduleRow, next_due, read
-from outlast.domain.work import Admission, Admitted, KeyTaken
+from outlast.domain.work import Admission, Admitted
 from outlast.store.program import Access, Program, Repeat, Statement, operation
-from outlast.store.programs.admission import admit
+from outlast.store.programs.admission import admit_all
 
 
 def _key(key: ScheduleKey) -> dict[str, Any]:
@@ -112,15 +112,16 @@ def due(after: DueSchedule | None, limit: int) -> Program[tuple[list[DueSchedule
 def fire(schedule: DueSchedule, decided: Firing, jobs: Sequence[Admission]) -> Program[tuple[str, ...] | None]:
     """Admits the jobs of the due times and waits for the next one; None if another fired, changed or paused it since it was read.
 
-    A job of a due time that was admitted before stays the only one: its key names schedule and due time.
+    A job of a due time that was admitted before stays the only one: its key names schedule and due time. Raises, nothing written, what
+    an admission is refused with.
     """
     place = {**_key(schedule.key), "version": schedule.version}
     if not (yield Statement("lock_due_schedule", {**place, "until": decided.until_ms})):
         return None
-    admitted: list[Admitted | KeyTaken] = []
+    admitted: list[Admitted] = []
     if jobs:
-        admitted = yield from admit(jobs).start()
-    ids = tuple(job.job_id for job in admitted if isinstance(job, Admitted))
+        admitted = yield from admit_all(jobs).start()
+    ids = tuple(job.job_id for job in admitted)
     last = {"due_at": decided.due[-1] if decided.due else None, "job_id": ids[-1] if ids else None}
     yield Statement("fire_schedule", {**place, **last, "next_at": decided.next_ms})
     return ids

@@ -27,7 +27,7 @@ def test_a_schedule_from_a_shell(either: Shell) -> None:
     assert header.split() == ["TENANT", "OWNER", "NAME", "KIND", "WHEN", "NEXT"]
     assert line.split()[:4] == ["acme", "ann", "nightly", "order"]
 
-    assert "paused" in either.run("schedules", "pause", "nightly", "--as", "acme:ann").stdout
+    assert "paused by ann" in either.run("schedules", "pause", "nightly", "--as", "acme:ann").stdout
     assert listed(either)[0]["paused"] is True
     resumed = json.loads(either.run("schedules", "resume", "nightly", "--as", "acme:ann", "--json").stdout)
     assert resumed == made

@@ -153,6 +153,7 @@ def schedule_json(view: ScheduleView) -> dict[str, object]:
         "when": view.when,
         "catch_up": view.catch_up,
         "paused": view.paused,
+        "paused_by": view.paused_by,
         "next_at": view.next_at,
         "last_at": view.last_at,
         "last_job_id": view.last_job_id,
@@ -181,6 +182,6 @@ def _lines(views: Sequence[tuple[str, ScheduleView]], now: datetime, *, owners: 
 
 def _next(view: ScheduleView, now: datetime) -> str:
     if view.next_at is None:
-        return "paused"
+        return f"paused by {view.paused_by}"
     due = ago(view.next_at, now)
     return due if view.next_at > now else f"due {due}"

@@ -124,6 +124,7 @@ def schedule(row: ScheduleRow) -> ScheduleView:
         kind=row.kind,
         next_at=moment(row.next_ms) if row.paused_ms is None else None,
         paused=row.paused_ms is not None,
+        paused_by=row.paused_by,
         owner=row.key.owner,
         when=words(row.rule),
         catch_up=shown_catch_up(row.catch_up),

@@ -58,7 +58,7 @@ class Cron:
         minute, hour, *_ = self.expression.split()
         leaves_out, counts_twice = hour.startswith("*"), "*" in (minute[0], hour[0])
         start = after.astimezone(zone).replace(tzinfo=None)
-        if counts_twice:
+        if counts_twice and zone is not UTC:
             start -= _set_back_soon(after, zone)
         second_time: datetime | None = None
         # The first instants of later readings are no earlier ones, nor are their second instants.

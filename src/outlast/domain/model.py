@@ -218,6 +218,7 @@ class ScheduleView:
     kind: str
     next_at: datetime | None
     paused: bool
+    paused_by: str | None
     owner: str
     when: str
     catch_up: Literal["skip", "one"] | int

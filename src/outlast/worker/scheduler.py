@@ -29,7 +29,7 @@ from outlast.worker.threads import Threads
 
 BATCH = 100
 LONGEST_PAUSE = 1.0  # seconds; so late, at most, a schedule is seen that another process has made
-_PAST_DUE = 0.002  # the store tells whole milliseconds
+_SHORTEST_PAUSE = 0.02  # that many schedules with due times of their own are looked at together
 _MOST_TROUBLE = 5.0
 _OF_SCHEDULE = "schedule"  # a due time has one job, whatever the schedule was when it came
 
@@ -77,7 +77,7 @@ class Scheduler:
                 continue
             pause = LONGEST_PAUSE * random.uniform(0.9, 1.0)
             if report.next_in is not None:
-                pause = min(report.next_in + _PAST_DUE, pause)
+                pause = min(max(report.next_in, _SHORTEST_PAUSE), pause)
 
     async def run_once(self) -> ScheduleReport:
         """Fires all that is due now."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -77,6 +79,25 @@ def test_an_input_or_kind_that_does_not_fit_is_refused(shell: Shell) -> None:
     assert "/how" in shell.run(*ADD, "--every", "60", stdin='{"how": 3}', code=2).stderr
     other = [word if word != "order" else "ordre" for word in ADD]
     assert "registers no kind 'ordre'" in shell.run(*other, "--every", "60", stdin="{}", code=2).stderr
+
+
+def test_doctor_names_what_nobody_fires(shell: Shell) -> None:
+    def overdue(code: int = 0) -> dict[str, Any] | None:
+        checks = json.loads(shell.run("doctor", "--json", code=code).stdout)["checks"]
+        return next((c for c in checks if c["name"] == "overdue schedules"), None)
+
+    assert overdue() is None
+    shell.run(*ADD, "--every", "60", stdin="{}")
+    assert (overdue() or {})["value"] == 0
+    with closing(sqlite3.connect(shell.folder / "shop.db")) as connection, connection:
+        connection.execute("update outlast_schedule set next_at = next_at - 3600000")
+
+    found = overdue(code=1)
+    assert found is not None
+    assert (found["value"], found["level"]) == (1, "action")
+    assert "nightly (order@1)" in found["advice"]
+    shell.run("schedules", "pause", "nightly", "--as", "acme:ann")
+    assert overdue() is None
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import click
 
 import outlast
 from outlast.app import Outlast
-from outlast.cli import doctor_sqlite
+from outlast.cli import doctor_schedules, doctor_sqlite
 from outlast.cli.checks import Check
 from outlast.cli.exits import Exit
 from outlast.cli.options import TARGET, application, at_store, json_option, opened, store_option
@@ -35,6 +35,8 @@ def command(target: str | None, *, store: str | None, as_json: bool) -> None:
     todo = [check for check in checks if check.level == "action"]
     if not todo:
         checks.extend(_leftovers(app, target))
+        with opened(app) as client:
+            checks.extend(doctor_schedules.checks_of(client))
         todo = [check for check in checks if check.level == "action"]
     if as_json:
         said = [{"name": c.name, "value": c.value, "level": c.level, "advice": c.advice} for c in checks]

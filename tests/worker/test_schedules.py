@@ -17,7 +17,7 @@ import pytest
 from outlast import Context, Cron, Every, Outlast, Permanent, Plan, Principal, ScheduleView, SyncContext
 from outlast.domain.errors import StillAdmitting, StoreUnavailable
 from outlast.observe import hub
-from outlast.observe.events import Event, ScheduleFailed, ScheduleFired, ScheduleLeft
+from outlast.observe.events import Event, ScheduleFailed, ScheduleFired, ScheduleLeft, StoreTrouble
 from outlast.worker.runtime import Worker
 from outlast.worker.scheduler import Scheduler
 from outlast.worker.threads import Threads
@@ -295,6 +295,59 @@ async def test_an_admission_that_is_refused_is_told_and_the_rest_goes_on(press: 
 
     assert (report.fired, report.failed) == (1, 1)
     assert {(await press.view("s")).code, (await press.view("other")).code} == {None, "still_admitting"}
+
+
+async def test_many_are_read_page_by_page_and_one_that_breaks_stops_no_other(
+    press: Press, events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        await press.schedule(name)
+        due(press, name)
+    monkeypatch.setattr("outlast.worker.scheduler.BATCH", 1)
+    scheduler = press.scheduler()
+    run = scheduler._store.run
+
+    async def breaks(operation: Any) -> Any:
+        if operation.name == "fire" and not broken:
+            broken.append(operation.name)
+            raise RuntimeError("the secret is x")
+        return await run(operation)
+
+    broken: list[str] = []
+    monkeypatch.setattr(scheduler._store, "run", breaks)
+    report = await scheduler.run_once()
+    monkeypatch.undo()
+
+    assert (report.fired, report.failed, report.left) == (2, 0, 1)
+    (told,) = [e for e in events if isinstance(e, ScheduleLeft)]
+    assert told.code == "RuntimeError"
+    assert "secret" not in told.text()
+    assert (await scheduler.run_once()).fired == 1
+
+
+async def test_a_store_that_is_away_is_asked_again(press: Press, events: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    await press.schedule()
+    due(press)
+    scheduler = press.scheduler()
+    run = scheduler._store.run
+
+    async def away(operation: Any) -> Any:
+        if operation.name == "due" and not asked:
+            asked.append(operation.name)
+            raise StoreUnavailable("The store cannot be reached.")
+        return await run(operation)
+
+    asked: list[str] = []
+    monkeypatch.setattr("outlast.worker.scheduler.LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(scheduler._store, "run", away)
+    looking = asyncio.create_task(scheduler.loop())
+    await until(lambda: _fired(press, "s"), "it was fired all the same")
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    (told,) = [e for e in events if isinstance(e, StoreTrouble)]
+    assert (told.where, told.code) == ("scheduler", "store_unavailable")
 
 
 async def test_the_next_due_time_is_waited_for(press: Press) -> None:

@@ -210,7 +210,7 @@ def test_the_latest_of_many_are_those_that_counting_gives(minute: str, hour: str
 
 @pytest.mark.parametrize(
     "expression",
-    ["0 0 30 2 *", "0 0 31 4 *", "0 0 31 2,4,6,9,11 *", "59 23 31 11 */2"],
+    ["0 0 30 2 *", "0 0 31 4 *", "0 0 31 2,4,6,9,11 *", "59 23 31 11 */2", "0 0 */5 2 MON#5"],
 )
 def test_an_expression_that_never_comes_due_is_refused(expression: str) -> None:
     with pytest.raises(Invalid, match="never comes due") as refused:

@@ -248,6 +248,27 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleView:
+    """A schedule as it stands. `next_at`: the due time that is waited for, in the past while no worker has fired it; None while paused.
+
+    `when` is its rule in words, `last_at` and `last_job_id` the latest due time that became a job and that job, `code` why the
+    latest due time became none.
+    """
+
+    name: str
+    kind: str
+    next_at: datetime | None
+    paused: bool
+    paused_by: str | None
+    owner: str
+    when: str
+    catch_up: Literal["skip", "one"] | int
+    last_at: datetime | None
+    last_job_id: str | None
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[Out_co]):
     """One page of a list, newest first. `next` is a cursor, bound to principal and filter; None at the end."""
 

@@ -322,6 +322,13 @@ def _due(h: Harness) -> Any:
     return row, decided, [h.admission(a("one"), a("two", after="one"), key=f"schedule nightly {at}") for at in decided.due]
 
 
+def _due_under_quota(h: Harness) -> Any:
+    """Under a quota with room for one of them."""
+    row, decided, made = _due(h)
+    h.submit_unique(h.admission(quota=2))
+    return row, decided, [replace(job, quota=2) for job in made]
+
+
 def _due_row(h: Harness) -> DueSchedule:
     row: DueSchedule = _due(h)[0]
     return row
@@ -355,6 +362,10 @@ SCENES: dict[str, Scene] = {
     # A repeat finds that somebody, itself, did it before.
     "remove schedule": Scene(_scheduled, lambda h, _: h.run(schedules.remove(NIGHTLY)), lambda r: isinstance(r, bool)),
     "fire schedule": Scene(_due, lambda h, given: h.run(schedules.fire(*given)), lambda r: r is None or len(r) == 2),
+    "fire schedule within a quota": Scene(
+        _due_under_quota, lambda h, given: h.run(schedules.fire(*given)), lambda r: r is None or len(r) == 1
+    ),
+    "note schedule": Scene(_due_row, lambda h, row: h.run(schedules.note(row, "not_registered")), lambda r: isinstance(r, bool)),
     "fail schedule": Scene(
         _due_row, lambda h, row: h.run(schedules.fail(row, "plan_failed", row.next_ms + 9_999_999)), lambda r: isinstance(r, bool)
     ),

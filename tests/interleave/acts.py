@@ -337,19 +337,25 @@ def _due() -> DueSchedule:
     return DueSchedule(SCHEDULE, 1, HOURLY, START_MS - 3 * hour, START_MS - hour, START_MS)
 
 
-def fire(n: int, *, ticked: bool = False) -> Act:
+def fire(n: int, *, ticked: bool = False, quota: int | None = None) -> Act:
     """One of several schedulers; `n` tells them apart. ticked: it was frozen between its decision and its write."""
     row = _due()
     decided = firing(read(row.definition.rule), next_ms=row.next_ms, now_ms=row.now_ms, anchor_ms=row.made_ms, catch_up=2)
     ids = (f"{OTHER[:-2]}{n}{place}" for place in range(len(decided.due)))
-    jobs = [job(task(0), id=one, key=f"schedule s {at}") for one, at in zip(ids, decided.due, strict=True)]
+    jobs = [job(task(0), id=one, key=f"schedule s {at}", quota=quota) for one, at in zip(ids, decided.due, strict=True)]
     assert len(jobs) == 2
-    return Act(f"fire {n}{' late' if ticked else ''}", lambda: schedules.fire(row, decided, jobs), ticked=ticked, passes=("schedule",))
+    name = f"fire {n}{' late' if ticked else ''}{'' if quota is None else f' within {quota}'}"
+    return Act(name, lambda: schedules.fire(row, decided, jobs), ticked=ticked, passes=("schedule",))
 
 
 def fail_schedule(n: int) -> Act:
     """A scheduler whose kind's function has raised."""
     return Act(f"fail schedule {n}", lambda: schedules.fail(_due(), f"plan_failed_{n}", START_MS + 3_600_000))
+
+
+def note_schedule(n: int) -> Act:
+    """A scheduler that does not know the kind."""
+    return Act(f"note schedule {n}", lambda: schedules.note(_due(), f"not_registered_{n}"))
 
 
 def make(name: str, **change: Any) -> Act:

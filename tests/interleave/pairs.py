@@ -349,5 +349,7 @@ SCHEDULES = (
     *_among("schedule", _OF_SCHEDULE[1:4]),
     *_among("schedule_paused", _OF_SCHEDULE[1:]),
     Pair("schedule_paused", acts.fire(1), acts.resume_schedule()),
+    *_between("schedule", (acts.note_schedule(1),), (acts.note_schedule(2), acts.fire(1), acts.fail_schedule(1), acts.unschedule())),
+    *_between("schedule", (acts.fire(1, quota=2),), (acts.fire(2, quota=2), acts.put(quota=2), acts.unschedule())),
     *_among("empty", (acts.make("one"), acts.make("other", input='{"n": 1}'), acts.unschedule())),
 )

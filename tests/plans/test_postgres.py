@@ -81,6 +81,7 @@ HOT: dict[str, tuple[Statement, dict[str, str]]] = {
     "next_schedule": (Statement("next_schedule", {}), {"schedule": SCHEDULE_INDEX}),
     "lock_due_schedule": (Statement("lock_due_schedule", {**_SCHEDULE, "until": 1}), {"schedule": "schedule_pkey"}),
     "fire_schedule": (Statement("fire_schedule", {**_SCHEDULE, "next_at": 1, "due_at": 1, "job_id": None}), {"schedule": "schedule_pkey"}),
+    "note_schedule": (Statement("note_schedule", {**_SCHEDULE, "code": "x"}), {"schedule": "schedule_pkey"}),
     "fail_schedule": (Statement("fail_schedule", {**_SCHEDULE, "next_at": 1, "code": "x"}), {"schedule": "schedule_pkey"}),
     "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)), {"job": f"{OWNER_INDEX} or outlast_job_id"}),
     "walk_jobs": (first(retention.due(None, limit=500)), {"job": "outlast_job_id"}),

@@ -76,6 +76,7 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "next_schedule": ({}, "outlast_schedule_due"),
     "lock_due_schedule": ({**SCHEDULE, "until": 1}, "outlast_schedule_1"),
     "fire_schedule": ({**SCHEDULE, "next_at": 1, "due_at": 1, "job_id": JOB}, "outlast_schedule_1"),
+    "note_schedule": ({**SCHEDULE, "code": "x"}, "outlast_schedule_1"),
     "fail_schedule": ({**SCHEDULE, "next_at": 1, "code": "x"}, "outlast_schedule_1"),
 }
 

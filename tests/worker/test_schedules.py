@@ -14,10 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from outlast import Context, Cron, Every, Outlast, Permanent, Plan, Principal, ScheduleView, SyncContext
-from outlast.domain.errors import StillAdmitting, StoreUnavailable
+from outlast import Context, Cron, Every, Limit, Outlast, Permanent, Plan, Principal, QuotaExceeded, ScheduleView, SyncContext
+from outlast.domain.errors import Locked, StillAdmitting, StoreUnavailable
 from outlast.observe import hub
 from outlast.observe.events import Event, ScheduleFailed, ScheduleFired, ScheduleLeft, StoreTrouble
+from outlast.store.programs import slots
 from outlast.worker.runtime import Worker
 from outlast.worker.scheduler import Scheduler
 from outlast.worker.threads import Threads
@@ -29,6 +30,13 @@ Start = Callable[..., Awaitable[Worker]]
 @dataclass
 class Month:
     name: str = "may"
+
+
+@dataclass
+class Period:
+    """What a month is in the next version."""
+
+    month: str
 
 
 class Press:
@@ -123,6 +131,20 @@ def due(press: Press, name: str = "s") -> None:
         return
     with psycopg.connect(press.jobs.url) as server:
         server.execute("update outlast.schedule set next_at = to_timestamp(%s / 1000.0) where name = %s", (past, name))
+
+
+def earlier(press: Press, seconds: float) -> None:
+    """It was made so much earlier, and nobody has fired it since."""
+    if "sqlite" in press.jobs.url:
+        connection = sqlite3.connect(press.jobs.url.removeprefix("sqlite:///"))
+        with connection:
+            shift = seconds * 1000
+            connection.execute("update outlast_schedule set made_at = made_at - ?, next_at = next_at - ?", (shift, shift))
+        connection.close()
+        return
+    with psycopg.connect(press.jobs.url) as server:
+        shift = timedelta(seconds=seconds)
+        server.execute("update outlast.schedule set made_at = made_at - %s, next_at = next_at - %s", (shift, shift))
 
 
 async def test_a_job_knows_its_due_time_and_others_have_none(press: Press, start: Start, events: list[Event]) -> None:
@@ -238,6 +260,165 @@ async def test_an_unknown_kind_or_version_is_left_for_others(press: Press, event
     assert (await press.view()).last_at is None
 
     assert (await press.scheduler().run_once()).fired == 1
+
+
+def of_version_2(press: Press) -> tuple[Outlast, list[str], Any]:
+    """A release with another input, and the months that its handler gets."""
+    newer, seen = Outlast(press.jobs.url), []
+
+    @newer.task(name="write")
+    async def write(ctx: Context, period: Period) -> str:
+        seen.append(period.month)
+        return period.month
+
+    @newer.task
+    def count(ctx: SyncContext, month: Month) -> int:
+        return 1
+
+    @newer.kind("report", version=2, roles=["editor"])
+    def report(plan: Plan[Period], period: Period) -> None:
+        plan.task(write, label="Text")
+
+    return newer, seen, report
+
+
+async def test_an_older_version_is_brought_up(press: Press, start: Start) -> None:
+    await press.schedule()
+    due(press)
+    newer, seen, report = of_version_2(press)
+    report.upgrade(from_version=1)(lambda old: {"month": old["name"]})
+
+    assert (await press.scheduler(newer).run_once()).fired == 1
+
+    await start(newer)
+    job = await newer.wait((await press.view()).last_job_id or "", principal=WHO, timeout=10)
+    assert (job.state, seen) == ("completed", ["may"])
+    await newer.close()
+
+
+async def test_an_older_version_that_cannot_be_brought_up_costs_its_due_time(press: Press) -> None:
+    await press.schedule()
+    await press.schedule("other", press.count)
+    newer, _, report = of_version_2(press)
+    report.upgrade(from_version=1)(lambda old: {"month": old["the secret"]})
+    for name in ("s", "other"):
+        due(press, name)
+
+    told = await press.scheduler(newer).run_once()
+
+    assert (told.fired, told.failed) == (1, 1)
+    view = await press.view()
+    assert (view.code, view.last_at) == ("payload_incompatible", None)
+    assert view.next_at is not None
+    assert view.next_at > datetime.now(UTC)
+
+
+async def test_an_older_version_without_a_function_says_so_and_waits(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
+    await press.schedule()
+    earlier(press, 3_601)
+    due_at = (await press.view()).next_at
+    newer, _, report = of_version_2(press)
+    scheduler = press.scheduler(newer)
+    assert (await scheduler.run_once()).left == 1
+    assert (await press.view()).code is None, "one of the release before may be about to fire it"
+    monkeypatch.setattr("outlast.worker.scheduler.ON_TIME_MS", 0)
+
+    assert (await scheduler.run_once()).left == 1
+
+    view = await press.view()
+    assert (view.code, view.next_at) == ("not_registered", due_at)
+    report.upgrade(from_version=1)(lambda old: {"month": old["name"]})
+    assert (await scheduler.run_once()).fired == 1
+    view = await press.view()
+    assert (view.code, view.last_at) == (None, due_at)
+
+
+def limited(press: Press) -> tuple[Any, Any]:
+    """A kind of which an owner may have two open jobs, and that runs one at a time; and its task."""
+
+    @press.jobs.task(limit=Limit("press", 1))
+    async def print_out(ctx: Context, month: Month) -> str:
+        return month.name
+
+    @press.jobs.kind("printing", quota=2)
+    def printing(plan: Plan[Month], month: Month) -> None:
+        plan.task(print_out, label="Print")
+
+    return printing, print_out
+
+
+async def test_over_the_quota_a_due_time_has_no_job_and_the_next_one_is_tried(press: Press) -> None:
+    printing, _ = limited(press)
+    await press.schedule("s", printing)
+    await press.schedule("other")
+    open_jobs = [await press.jobs.submit(printing, Month(), owner=WHO) for _ in range(2)]
+    for name in ("s", "other"):
+        due(press, name)
+
+    told = await press.scheduler().run_once()
+
+    assert (told.fired, told.failed) == (1, 1)
+    view = await press.view()
+    assert (view.code, view.last_job_id) == ("quota_exceeded", None)
+    assert view.next_at is not None
+    assert view.next_at > datetime.now(UTC)
+    await press.jobs.cancel(open_jobs[0].id, principal=WHO)
+    due(press)
+    assert (await press.scheduler().run_once()).fired == 1
+    view = await press.view()
+    assert view.code is None
+    with pytest.raises(QuotaExceeded):
+        await press.jobs.submit(printing, Month(), owner=WHO)
+
+
+async def test_of_missed_due_times_the_latest_have_jobs_as_many_as_the_quota_leaves(press: Press, events: list[Event]) -> None:
+    printing, _ = limited(press)
+    await press.schedule("s", printing, when=60, catch_up=3)
+    await press.jobs.submit(printing, Month(), owner=WHO)
+    earlier(press, 5 * 60)
+
+    assert (await press.scheduler().run_once()).fired == 1
+
+    (fired,) = [e for e in events if isinstance(e, ScheduleFired)]
+    view = await press.view()
+    assert fired.jobs == (view.last_job_id,)
+    assert view.last_at is not None
+    assert view.next_at == view.last_at + timedelta(seconds=60), "it is the latest"
+
+
+async def test_limits_hold_for_the_jobs_of_schedules(press: Press) -> None:
+    printing, _ = limited(press)
+    await press.schedule("a", printing)
+    await press.schedule("b", printing)
+    for name in ("a", "b"):
+        due(press, name)
+    assert (await press.scheduler().run_once()).fired == 2
+
+    claimed = await press.jobs.store.run(slots.claim_keyed("default", ["printing@1:print_out"], 10, "w:1", 30_000))
+
+    assert len(claimed.claimed) == 1
+
+
+async def test_who_holds_a_quota_for_long_holds_up_no_other_schedule(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
+    await press.schedule()
+    await press.schedule("other")
+    for name in ("s", "other"):
+        due(press, name)
+    scheduler = press.scheduler()
+    run = scheduler._store.run
+
+    async def meet(operation: Any) -> Any:
+        if operation.name == "fire" and not met:
+            met.append(operation.name)
+            raise Locked("Another transaction holds what this one needs.")
+        return await run(operation)
+
+    met: list[str] = []
+    monkeypatch.setattr(scheduler._store, "run", meet)
+    told = await scheduler.run_once()
+    assert (told.fired, told.failed, told.left) == (1, 0, 1)
+    assert (await scheduler.run_once()).fired == 1
+    assert [(await press.view(name)).code for name in ("s", "other")] == [None, None]
 
 
 async def test_a_rule_that_this_process_cannot_read_is_left_for_others(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ class Client:
         return change
 
     async def forget(self, subject: str, *, principal: Principal, reason: str) -> Forgotten:
-        """By an operator: deletes everything of a person of the tenant; jobs, results, effects, keys. What is open is cancelled first.
+        """By an operator: deletes everything of a person of the tenant: schedules, jobs, results, effects, keys. Open jobs are cancelled.
 
         The reason, in one line of up to 500 characters, and who acts are kept, and how many jobs; of the person only a digest. A job of
         which a worker still has a task is cancelled and counted as stopping; call again. Raises Forbidden, Invalid.

@@ -41,6 +41,7 @@ from outlast.domain.model import (
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
 from outlast.domain.requests import Request, admission_of, caller_of, check_may_submit, read_request
+from outlast.domain.schedules import ScheduleRow
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode_stored, encode
 from outlast.domain.work import (
@@ -60,7 +61,7 @@ from outlast.domain.work import (
 )
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
-from outlast.store.programs import admission, control, forgetting, queues, replay, rerun, status, targets
+from outlast.store.programs import admission, control, forgetting, queues, replay, rerun, schedules, status, targets
 
 T = TypeVar("T")
 Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
@@ -679,6 +680,9 @@ def forget_person(subject: str, principal: Principal, reason: str) -> Call[Forgo
     yield forgetting.record(
         audit_id, tenant=scope.tenant, actor=principal.subject, subject=person_digest(scope.tenant, subject), reason=reason
     )
+    made: list[ScheduleRow] = yield schedules.listed(scope.tenant, subject)
+    for schedule in made:  # before the jobs, and waiting for who fires one: what it has just made is met below
+        yield schedules.remove(schedule.key)
     jobs = cancelled = stopping = keys = 0
     before: str | None = None
     while ids := (yield forgetting.owned(scope.tenant, subject, before, ERASED_AT_ONCE)):
@@ -688,7 +692,7 @@ def forget_person(subject: str, principal: Principal, reason: str) -> Call[Forgo
     while dropped := (yield forgetting.drop_tombstones(scope.tenant, subject, KEYS_AT_ONCE)):
         keys += dropped
     yield forgetting.drop_quotas(scope.tenant, subject)
-    return Forgotten(jobs, cancelled, stopping, keys)
+    return Forgotten(jobs, cancelled, stopping, keys, len(made))
 
 
 def person_digest(tenant: str, subject: str) -> str:

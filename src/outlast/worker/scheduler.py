@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
-from outlast.domain.errors import Contended, Invalid, NotMigrated, NotRegistered, OutcomeUnknown, OutlastError, StoreUnavailable
+from outlast.domain.errors import Contended, Invalid, Locked, NotMigrated, NotRegistered, OutcomeUnknown, OutlastError, StoreUnavailable
 from outlast.domain.ids import uuid7
 from outlast.domain.kinds import Kind
 from outlast.domain.payload import check_code
@@ -107,24 +107,32 @@ class Scheduler:
             rule = read(row.definition.rule)
         except (NotRegistered, Invalid) as error:
             report.left += 1
-            if row.now_ms - row.next_ms > ON_TIME_MS:  # else a process that knows it may be about to fire it
+            if _late(row) and self._untold(row):  # before that, a process that knows it may be about to fire it
+                await self._store.run(schedules.note(row, _safe(error.code)))
                 self._tell_left(row, error.code)
             return
         decided = await self._threads.run(lambda: self._decided(row, rule, kind), set())
-        if decided.code is None:
-            try:
-                ids = await self._store.run(schedules.fire(row, decided.firing, decided.jobs))
-            except OutlastError as error:
-                if _in_trouble(error):
-                    raise
-                decided = _Decided(decided.firing, [], _safe(error.code))
-            else:
-                if ids is not None:
-                    self._fired(report, row, decided.jobs, ids)
-                return
-        if decided.code is not None and await self._store.run(schedules.fail(row, decided.code, decided.firing.next_ms)):
+        code = decided.code or await self._fire(report, row, decided)
+        if code is not None and await self._store.run(schedules.fail(row, code, decided.firing.next_ms)):
             report.failed += 1
-            emit(ScheduleFailed(row.key.name, row.definition.kind, decided.code))
+            emit(ScheduleFailed(row.key.name, row.definition.kind, code))
+
+    async def _fire(self, report: ScheduleReport, row: DueSchedule, decided: _Decided) -> str | None:
+        """The code of what its jobs are refused with, if they are."""
+        try:
+            ids = await self._store.run(schedules.fire(row, decided.firing, decided.jobs))
+        except Locked as error:  # a quota, by an application's own long transaction: a matter of this schedule alone
+            report.left += 1
+            if _late(row):
+                self._tell_left(row, error.code)
+            return None
+        except OutlastError as error:
+            if _in_trouble(error):
+                raise
+            return _safe(error.code)
+        if ids is not None:
+            self._fired(report, row, decided.jobs, ids)
+        return None
 
     def _decided(self, row: DueSchedule, rule: Rule, kind: Kind[Any]) -> _Decided:
         """Runs the kind's own function, in a thread: whatever it does, the worker's loop goes on."""
@@ -167,10 +175,17 @@ class Scheduler:
             self._store.announce(tuple(sorted({task.queue for job in jobs for task in job.tasks if not task.parents})))
 
     def _tell_left(self, row: DueSchedule, code: str) -> None:
-        """Once for each schedule as it stands: it is looked at each second."""
-        if self._told.get(row.key) != row.version:
+        if self._untold(row):
             self._told[row.key] = row.version
             emit(ScheduleLeft(row.key.name, row.definition.kind, code))
+
+    def _untold(self, row: DueSchedule) -> bool:
+        """Things are told once for each schedule as it stands: it is looked at each second."""
+        return self._told.get(row.key) != row.version
+
+
+def _late(row: DueSchedule) -> bool:
+    return row.now_ms - row.next_ms > ON_TIME_MS
 
 
 def _in_trouble(error: Exception) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from outlast.domain.schedules import Definition, DueSchedule, Firing, ScheduleKey, ScheduleRow, next_due, read
 from outlast.domain.work import Admission, Admitted
 from outlast.store.program import Access, Program, Repeat, Statement, operation
+from outlast.store.programs import quotas
 from outlast.store.programs.admission import admit_all
 
 
@@ -108,23 +109,40 @@ def due(after: DueSchedule | None, limit: int) -> Program[tuple[list[DueSchedule
     return found, int(following[0][0]) if following else None
 
 
-@operation(Access.TRANSACTION)
+@operation(Access.TRANSACTION, patient=False)
 def fire(schedule: DueSchedule, decided: Firing, jobs: Sequence[Admission]) -> Program[tuple[str, ...] | None]:
     """Admits the jobs of the due times and waits for the next one; None if another fired, changed or paused it since it was read.
 
-    A job of a due time that was admitted before stays the only one: its key names schedule and due time. Raises, nothing written, what
-    an admission is refused with.
+    A job of a due time that was admitted before stays the only one: its key names schedule and due time. Of several under a quota the
+    latest are admitted, as many as there is room for. Raises, nothing written, what an admission is refused with: QuotaExceeded where
+    there is room for none.
     """
     place = {**_key(schedule.key), "version": schedule.version}
     if not (yield Statement("lock_due_schedule", {**place, "until": decided.until_ms})):
         return None
     admitted: list[Admitted] = []
     if jobs:
-        admitted = yield from admit_all(jobs).start()
+        admitted = yield from admit_all((yield from _with_room(jobs))).start()
     ids = tuple(job.job_id for job in admitted)
     last = {"due_at": decided.due[-1] if decided.due else None, "job_id": ids[-1] if ids else None}
     yield Statement("fire_schedule", {**place, **last, "next_at": decided.next_ms})
     return ids
+
+
+def _with_room(jobs: Sequence[Admission]) -> Program[Sequence[Admission]]:
+    """The latest of a schedule's jobs for which their quota has room; the last one in any case, since it may be there already."""
+    if len(jobs) == 1 or jobs[0].quota is None:
+        return jobs
+    yield from quotas.hold(jobs)
+    room = yield from quotas.room(jobs[0])
+    return jobs[-max(room, 1) :]
+
+
+@operation(Access.STATEMENT)
+def note(schedule: DueSchedule, code: str) -> Program[bool]:
+    """Says why its due time, which it goes on waiting with, has no job yet; False if another moved it on, or said the same before."""
+    place = {**_key(schedule.key), "version": schedule.version}
+    return bool((yield Statement("note_schedule", {**place, "code": code})))
 
 
 @operation(Access.STATEMENT)

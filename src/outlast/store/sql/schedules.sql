@@ -71,6 +71,12 @@ update {outlast.schedule} set version = version + 1, next_at = {at:next_at}, las
 where tenant = :tenant and owner = :owner and name = :name and version = :version
 returning name
 
+-- name: note_schedule
+-- Why it waits: it stays due, so what others decided about it stands. Nothing returned: another moved it on before, or it says so already.
+update {outlast.schedule} set code = :code
+where tenant = :tenant and owner = :owner and name = :name and version = :version and coalesce(code, '') <> :code
+returning name
+
 -- name: fail_schedule
 -- The due time led to no job; nothing returned: another moved it on before.
 update {outlast.schedule} set version = version + 1, next_at = {at:next_at}, code = :code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -46,7 +47,8 @@ class Press:
         self.jobs = jobs = Outlast(url)
         self.seen: list[tuple[str, datetime | None]] = []
         self.how = "well"
-        self.threads: set[str] = set()
+        self.hung = 0
+        self.release = threading.Event()
 
         @jobs.task
         async def write(ctx: Context, month: Month) -> str:
@@ -76,6 +78,9 @@ class Press:
                 raise asyncio.CancelledError
             case "empty":
                 return
+            case "hangs":
+                self.hung += 1
+                self.release.wait()
             case "slow":
                 time.sleep(0.3)
             case _:
@@ -222,6 +227,27 @@ async def test_a_slow_kind_does_not_block_the_loop(press: Press) -> None:
     assert (await press.scheduler().run_once()).fired == 1
     turning.cancel()
     assert turns > 3
+
+
+async def test_a_kind_that_hangs_is_waited_for_once(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outlast.worker.scheduler.PLANNING", 0.2)
+    await press.schedule()
+    await press.schedule("other", press.write)
+    press.how = "hangs"
+    scheduler = press.scheduler()
+    for _ in range(2):
+        for name in ("s", "other"):
+            due(press, name)
+        told = await scheduler.run_once()
+        assert (told.fired, told.failed) == (1, 1)
+        assert (await press.view()).code == "plan_failed"
+    assert press.hung == 1, "no second thread hangs with it"
+
+    press.release.set()
+    press.how = "well"
+    await until(lambda: not any(scheduler._hanging.values()), "it came back")
+    due(press)
+    assert (await scheduler.run_once()).fired == 1
 
 
 async def test_rights_and_input_are_checked_again_at_the_due_time(press: Press) -> None:

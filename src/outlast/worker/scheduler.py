@@ -10,6 +10,7 @@ import os
 import random
 import time
 import uuid
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from outlast.store.protocol import Store
 from outlast.worker.threads import Threads
 
 BATCH = 100
+PLANNING = 10.0  # seconds for a kind's function to fill the plans of a schedule's due times; others wait meanwhile
 LONGEST_PAUSE = 1.0  # seconds; so late, at most, a schedule is seen that another process has made
 _SHORTEST_PAUSE = 0.02  # that many schedules with due times of their own are looked at together
 _MOST_TROUBLE = 5.0
@@ -63,6 +65,7 @@ class Scheduler:
         self._max_input = max_input
         self._retention_ms = retention_ms
         self._told: dict[ScheduleKey, int] = {}
+        self._hanging: dict[ScheduleKey, set[Future[Any]]] = {}
 
     async def loop(self) -> None:
         """Fires what falls due as long as it is not cancelled."""
@@ -111,7 +114,7 @@ class Scheduler:
                 await self._store.run(schedules.note(row, _safe(error.code)))
                 self._tell_left(row, error.code)
             return
-        decided = await self._threads.run(lambda: self._decided(row, rule, kind), set())
+        decided = await self._decide(row, rule, kind)
         code = decided.code or await self._fire(report, row, decided)
         if code is not None and await self._store.run(schedules.fail(row, code, decided.firing.next_ms)):
             report.failed += 1
@@ -134,9 +137,23 @@ class Scheduler:
             self._fired(report, row, decided.jobs, ids)
         return None
 
-    def _decided(self, row: DueSchedule, rule: Rule, kind: Kind[Any]) -> _Decided:
-        """Runs the kind's own function, in a thread: whatever it does, the worker's loop goes on."""
-        due = firing(rule, next_ms=row.next_ms, now_ms=row.now_ms, anchor_ms=row.made_ms, catch_up=row.definition.catch_up)
+    async def _decide(self, row: DueSchedule, rule: Rule, kind: Kind[Any]) -> _Decided:
+        """In threads, the kind's own function too: whatever it does, the loop goes on. One that does not come back is waited for once."""
+
+        def due_times() -> Firing:
+            return firing(rule, next_ms=row.next_ms, now_ms=row.now_ms, anchor_ms=row.made_ms, catch_up=row.definition.catch_up)
+
+        due = await self._threads.run(due_times, set())
+        running = self._hanging.pop(row.key, set())
+        if not running:
+            try:
+                return await asyncio.wait_for(self._threads.run(lambda: self._planned(row, kind, due), running), PLANNING)
+            except TimeoutError:
+                pass
+        self._hanging[row.key] = running
+        return _Decided(due, [], "plan_failed")
+
+    def _planned(self, row: DueSchedule, kind: Kind[Any], due: Firing) -> _Decided:
         try:
             return _Decided(due, [self._admission(row, kind, at) for at in due.due])
         except OutlastError as error:

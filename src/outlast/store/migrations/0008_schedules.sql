@@ -2,7 +2,8 @@
 -- Schedules: what is submitted when. A row is written by its owner, and by whoever fires it.
 
 -- made_at: since when its rule holds, from which intervals count. next_at: the due time that is waited for. last_due_at, last_job_id: of the
--- latest job that came of it. code: why the latest due time led to none. version: + 1 with each change and each firing.
+-- latest job that came of it. code: why the latest due time led to none, or the one that is waited for has none yet. version: + 1 with each
+-- change and each firing.
 create table {outlast.schedule} (
   tenant {text} not null,
   owner {text} not null,

@@ -14,7 +14,7 @@ import pytest
 from outlast.domain.access import Scope
 from outlast.domain.work import Asking, Filter
 from outlast.store.program import Statement
-from outlast.store.programs import claims, forgetting, replay, retention, status, sweep
+from outlast.store.programs import claims, forgetting, replay, retention, schedules, status, sweep
 from outlast.store.sqlite import migrating
 from outlast.store.sqlite.dialect import statements
 from plans.filling import HANDLER, OWNER, QUEUE, TENANT
@@ -27,6 +27,7 @@ QUOTA = {"tenant": TENANT, "owner": OWNER, "kind": "k"}
 
 BATCH = {"tenant": TENANT, "ids": json.dumps([JOB])}
 ROOTS = {"tenant": TENANT, "roots": json.dumps([JOB])}
+SCHEDULE = {"tenant": TENANT, "owner": OWNER, "name": "s", "version": 1}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
 _MADE = re.compile(r"json_each|walk|w|\(subquery-\d+\)")
@@ -71,6 +72,12 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "lock_jobs_of_person": ({**BATCH, "owner": OWNER}, "outlast_job_id"),
     "jobs_held": (BATCH, "PRIMARY KEY"),
     "drop_tombstones": ({"tenant": TENANT, "owner": OWNER, "limit": 9}, "PRIMARY KEY"),
+    "due_schedules": (first(schedules.due(None, 100)).params, "outlast_schedule_due"),
+    "next_schedule": ({}, "outlast_schedule_due"),
+    "lock_due_schedule": ({**SCHEDULE, "until": 1}, "outlast_schedule_1"),
+    "fire_schedule": ({**SCHEDULE, "next_at": 1, "due_at": 1, "job_id": JOB}, "outlast_schedule_1"),
+    "note_schedule": ({**SCHEDULE, "code": "x"}, "outlast_schedule_1"),
+    "fail_schedule": ({**SCHEDULE, "next_at": 1, "code": "x"}, "outlast_schedule_1"),
 }
 
 
@@ -99,7 +106,7 @@ def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
     assert not whole, plan
 
 
-@pytest.mark.parametrize("name", ["claim_candidates", "keyed_candidates", "job_list", "jobs_asking"])
+@pytest.mark.parametrize("name", ["claim_candidates", "keyed_candidates", "job_list", "jobs_asking", "due_schedules", "next_schedule"])
 def test_the_order_comes_from_the_index(connection: sqlite3.Connection, name: str) -> None:
     plan = _plan(connection, Statement(name, EXPECTED[name][0]), top=True)
 

@@ -11,17 +11,18 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report test check matrix bench clean pytest-command
+.PHONY: help setup demo report airports test check matrix bench clean pytest-command
 
 help:
-	@echo "make setup   create $(VENV) and install everything the other targets need"
-	@echo "make demo    run the main job on real input and watch it survive; KEEP=1 leaves its page up"
-	@echo "make report  make, attach and mail reports while workers die and the mail provider fails; count what was sent"
-	@echo "make test    run the whole test suite"
-	@echo "make check   format, lint, types, import contracts"
-	@echo "make matrix  try every route as everybody on every kind of id, and print what came of it"
-	@echo "make bench   measure"
-	@echo "make clean   remove $(VENV) and what tools left behind"
+	@echo "make setup     create $(VENV) and install everything the other targets need"
+	@echo "make demo      run the main job on real input and watch it survive; KEEP=1 leaves its page up"
+	@echo "make report    make, attach and mail reports while workers die and the mail provider fails; count what was sent"
+	@echo "make airports  import a real file of 28,000 rows for several tenants while workers die; count the rows against the file"
+	@echo "make test      run the whole test suite"
+	@echo "make check     format, lint, types, import contracts"
+	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
+	@echo "make bench     measure"
+	@echo "make clean     remove $(VENV) and what tools left behind"
 
 setup: $(STAMP)
 	@:
@@ -51,6 +52,9 @@ demo: $(STAMP)
 
 report: $(STAMP)
 	@$(BIN)/python -m examples.report.run
+
+airports: $(STAMP)
+	@$(BIN)/python -m examples.airports.run
 
 test: $(STAMP)
 	@$(BIN)/pytest $(PYTEST_ARGS)

@@ -5,6 +5,7 @@ from outlast.client._async import Client
 from outlast.client._sync import SyncClient
 from outlast.client.calls import Submission
 from outlast.domain.conflicts import AlreadyCompleted, Conflict, Expired, NotReady, StaleVersion, UniqueActive
+from outlast.domain.cron import Cron
 from outlast.domain.defaults import Settings
 from outlast.domain.effects import Confirmed
 from outlast.domain.errors import (
@@ -41,6 +42,7 @@ from outlast.domain.model import (
     QueueChange,
     QueueView,
     Recovery,
+    ScheduleView,
     State,
     TargetRef,
     TaskState,
@@ -49,6 +51,7 @@ from outlast.domain.model import (
     UniquePolicy,
 )
 from outlast.domain.retry import RetryPolicy
+from outlast.domain.schedules import Every
 from outlast.worker.committing import SyncTransaction, Transaction
 from outlast.worker.completion import Completion
 from outlast.worker.context import Context, SyncContext
@@ -68,7 +71,9 @@ __all__ = [
     "Conflict",
     "Contended",
     "Context",
+    "Cron",
     "EffectView",
+    "Every",
     "Expired",
     "Failure",
     "Forbidden",
@@ -103,6 +108,7 @@ __all__ = [
     "Refused",
     "Retry",
     "RetryPolicy",
+    "ScheduleView",
     "Settings",
     "Snooze",
     "StaleVersion",

@@ -97,12 +97,15 @@ def test_forget_deletes_all_that_is_a_persons_and_nothing_else(either: Shell) ->
     ended(either, "a", "")
     live = either.submit()
     theirs = {*ended(either, "a", owner="acme:bob"), either.submit(owner="other:ann")}
-    assert told(either, *FORGET[:3], "--dry-run") == {"dry_run": True, "jobs": 3, "open": 1, "keys": 1}
+    for who in ("acme:ann", "acme:bob"):
+        either.run("schedules", "add", "shop:jobs", "order", "--name", "n", "--every", "60", "--input", "-", "--as", who, stdin="{}")
+    assert told(either, *FORGET[:3], "--dry-run") == {"dry_run": True, "jobs": 3, "open": 1, "keys": 1, "schedules": 1}
     assert listed(either) > {live, *theirs}
 
     done = told(either, *FORGET, "--yes")
     digest = person_digest("acme", "ann")
-    assert done == {"dry_run": False, "jobs": 3, "cancelled": 1, "stopping": 0, "keys": 1, "record": digest}
+    assert done == {"dry_run": False, "jobs": 3, "cancelled": 1, "stopping": 0, "keys": 1, "schedules": 1, "record": digest}
+    assert [item["owner"] for item in told(either, "schedules", "list")["items"]] == ["bob"]
     assert listed(either) == theirs
     assert either.run("jobs", "show", live, "--as", "acme:ann", code=3).stderr.endswith("(not_found)\n")
     assert either.submit("{}", "--key", "old") not in theirs
@@ -115,7 +118,7 @@ def test_forget_waits_for_nobody_and_is_finished_by_another_call(either: Shell) 
     job = either.submit()
     (held,) = run(either, claims.claim("default", ["order@1:pack"], 1, "w:1", 30_000))
     said = either.run(*FORGET, "--yes", code=1)
-    assert said.stdout.startswith("0 jobs and 0 keys deleted; 1 jobs were open and cancelled first\n")
+    assert said.stdout.startswith("0 jobs, 0 schedules and 0 keys deleted; 1 jobs were open and cancelled\n")
     assert "run the same command again" in said.stderr
     assert told(either, "jobs", "show", job)["job"]["stopping"]
     run(either, control.stop(held.ref))
@@ -127,7 +130,7 @@ def test_forget_waits_for_nobody_and_is_finished_by_another_call(either: Shell) 
 def test_forget_asks_before_it_does_it(shell: Shell) -> None:
     job = shell.submit()
     said = shell.run(*FORGET, stdin="n\n", code=1)
-    assert "Delete the 1 jobs of acme:ann, 1 of them open, for good?" in said.stderr
+    assert "Delete the 1 jobs of acme:ann, 1 of them open, and 0 schedules, for good?" in said.stderr
     assert listed(shell) == {job}
     assert audit(shell) == []
     shell.run(*FORGET, stdin="y\n")

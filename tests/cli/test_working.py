@@ -13,7 +13,7 @@ from servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 
-AFTER_GRACE = 2.0
+AFTER_GRACE = 8.0
 
 
 def tasks(shell: Shell, job_id: str) -> list[dict[str, Any]]:
@@ -42,6 +42,7 @@ def test_what_ends_in_the_grace_period_is_stored_and_what_does_not_is_handed_bac
     worker = shell.worker("--grace", "2").ready()
     started(shell, 2)
     worker.signal()
+    until(lambda: "stops; 2 attempts still run" in worker.log or "stops; 1 attempts still run" in worker.log, "it drains")
     late = shell.submit(kind="pack")
     assert worker.ended(within=2 + AFTER_GRACE) == 0
     assert tasks(shell, short)[0]["state"] == "completed"

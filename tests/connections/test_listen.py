@@ -36,10 +36,8 @@ async def test_hints_come_back_after_each_cut(database: Callable[[], str]) -> No
         known = set(sessions(url, LISTENER))
         assert len(known) == 1
         assert await asyncio.wait_for(heard.get(), 10) == "*"  # what was missed meanwhile
-        began = time.monotonic()
         there.announce(("default",))
         assert await asyncio.wait_for(heard.get(), 5) == "default"
-        assert time.monotonic() - began < 2
         terminate(url, known.pop())
         known = set()
         await asyncio.sleep(0.05)

@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from contract.harness import ANN, HORIZON_MS, OWNER, RETENTION_MS, TENANT, TIMEOUT_MS, WINDOW_MS, Harness
 from contract.plans import a
+from outlast.domain.cron import Cron
 from outlast.domain.effects import Judged, Met
 from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef
+from outlast.domain.schedules import Definition, DueSchedule, Every, ScheduleKey, ScheduleRow, firing, read, stored
 from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, Erased, OpenWindow, Settled, Swept, Verdict, Woken
-from outlast.store.programs import claims, completion, control, forgetting, queues, retention, slots, sweep
+from outlast.store.programs import claims, completion, control, forgetting, queues, retention, schedules, slots, sweep
 from outlast.store.programs.steps import store_step
 
 
@@ -301,6 +303,41 @@ def _drop_expired(h: Harness, _: object) -> int:
     return h.run(retention.drop_expired(9))
 
 
+NIGHTLY = ScheduleKey("acme", "ann", "nightly")
+HOURLY = Definition("kind", 1, "1", "{}", stored(Every(3_600)), 3)
+
+
+def _scheduled(h: Harness, *, paused: bool = False) -> None:
+    h.run(schedules.make(NIGHTLY, HOURLY))
+    if paused:
+        h.run(schedules.pause(NIGHTLY, "ann"))
+
+
+def _due(h: Harness) -> Any:
+    """A schedule of which two due times have come, and their jobs."""
+    _scheduled(h)
+    h.advance(7_200_000)
+    ((row,), _) = h.run(schedules.due(None, 10))
+    decided = firing(read(row.definition.rule), next_ms=row.next_ms, now_ms=row.now_ms, anchor_ms=row.made_ms, catch_up=3)
+    return row, decided, [h.admission(a("one"), a("two", after="one"), key=f"schedule nightly {at}") for at in decided.due]
+
+
+def _due_under_quota(h: Harness) -> Any:
+    """Under a quota with room for one of them."""
+    row, decided, made = _due(h)
+    h.submit_unique(h.admission(quota=2))
+    return row, decided, [replace(job, quota=2) for job in made]
+
+
+def _due_row(h: Harness) -> DueSchedule:
+    row: DueSchedule = _due(h)[0]
+    return row
+
+
+def paused_is(paused: bool) -> Callable[[Any], bool]:
+    return lambda given: isinstance(given, ScheduleRow) and (given.paused_ms is not None) is paused
+
+
 SCENES: dict[str, Scene] = {
     # A repeat finds nothing more to delete: what the first one did is there.
     "purge": Scene(_ended, _purge, lambda r: len(r) in (2, 0)),
@@ -312,6 +349,26 @@ SCENES: dict[str, Scene] = {
     "erase": Scene(_persons, lambda h, jobs: h.erase(*jobs, audit=AUDIT), lambda r: r in (Erased(3, 2, 1), Erased(0, 0, 1))),
     "drop quotas": Scene(_counted_out, lambda h, _: h.run(forgetting.drop_quotas(TENANT, OWNER)), lambda r: r is None),
     "drop tombstones": Scene(_buried, lambda h, _: h.run(forgetting.drop_tombstones(TENANT, OWNER, 9)), lambda r: r in (2, 0)),
+    "make schedule": Scene(lambda h: None, lambda h, _: h.run(schedules.make(NIGHTLY, HOURLY)), paused_is(paused=False)),
+    "change schedule": Scene(
+        _scheduled,
+        lambda h, _: h.run(schedules.make(NIGHTLY, replace(HOURLY, rule=stored(Cron("0 2 * * *", zone="Europe/Berlin"))))),
+        paused_is(paused=False),
+    ),
+    "pause schedule": Scene(_scheduled, lambda h, _: h.run(schedules.pause(NIGHTLY, "ann")), paused_is(paused=True)),
+    "resume schedule": Scene(
+        lambda h: (_scheduled(h, paused=True), h.advance(7_200_000)), lambda h, _: h.run(schedules.resume(NIGHTLY)), paused_is(paused=False)
+    ),
+    # A repeat finds that somebody, itself, did it before.
+    "remove schedule": Scene(_scheduled, lambda h, _: h.run(schedules.remove(NIGHTLY)), lambda r: isinstance(r, bool)),
+    "fire schedule": Scene(_due, lambda h, given: h.run(schedules.fire(*given)), lambda r: r is None or len(r) == 2),
+    "fire schedule within a quota": Scene(
+        _due_under_quota, lambda h, given: h.run(schedules.fire(*given)), lambda r: r is None or len(r) == 1
+    ),
+    "note schedule": Scene(_due_row, lambda h, row: h.run(schedules.note(row, "not_registered")), lambda r: isinstance(r, bool)),
+    "fail schedule": Scene(
+        _due_row, lambda h, row: h.run(schedules.fail(row, "plan_failed", row.next_ms + 9_999_999)), lambda r: isinstance(r, bool)
+    ),
     "park": Scene(_for_target, lambda h, claimed: h.park(claimed), accepted),
     "takeover": Scene(
         _for_target, lambda h, claimed: h.takeover(claimed.ref.job_id, version=1), lambda r: r in (Control.DONE, Control.REPEATED)

@@ -26,13 +26,30 @@ from outlast.store.programs import (
     replay,
     rerun,
     retention,
+    schedules,
     slots,
     steps,
     sweep,
     targets,
 )
 
-MODULES = (admission, claims, completion, control, effects, forgetting, queues, replay, rerun, retention, slots, steps, sweep, targets)
+MODULES = (
+    admission,
+    claims,
+    completion,
+    control,
+    effects,
+    forgetting,
+    queues,
+    replay,
+    rerun,
+    retention,
+    schedules,
+    slots,
+    steps,
+    sweep,
+    targets,
+)
 MOST = 60
 Snapshot = dict[str, list[Row]]
 

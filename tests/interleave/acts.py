@@ -11,6 +11,7 @@ from interleave.scenes import (
     CALL,
     HANDLERS,
     HORIZON_MS,
+    HOURLY,
     JOB,
     LEASE_MS,
     OTHER,
@@ -18,7 +19,8 @@ from interleave.scenes import (
     OWNERS,
     QUEUE,
     RETENTION_MS,
-    START,
+    SCHEDULE,
+    START_MS,
     TENANT,
     WINDOW_MS,
     job,
@@ -29,6 +31,7 @@ from outlast.domain.access import Scope
 from outlast.domain.effects import EffectRef, Intent
 from outlast.domain.model import UniquePolicy
 from outlast.domain.retry import RetryIn
+from outlast.domain.schedules import DueSchedule, Every, firing, read, stored
 from outlast.domain.work import Admitted, Asked, Claimed, Control, Failed, Finished, LostLease, OpenWindow, Renewal, Swept
 from outlast.store.program import Operation
 from outlast.store.programs import (
@@ -42,12 +45,11 @@ from outlast.store.programs import (
     replay,
     rerun,
     retention,
+    schedules,
     slots,
     steps,
     sweep,
 )
-
-START_MS = round(START.timestamp() * 1000)
 
 
 def _claimed(rows: list[Claimed]) -> object:
@@ -324,3 +326,52 @@ def erase(*jobs: str) -> Act:
     audit_id = "019a0000-0000-7000-8000-0000000000f1"
     ids = jobs or (JOB,)
     return Act(f"erase {len(ids)}", lambda: forgetting.erase(TENANT, OWNER, ids, audit_id=audit_id, actor="op"), client=True)
+
+
+# -- schedules ------------------------------------------------------------------------------------------------
+
+
+def _due() -> DueSchedule:
+    """What a scheduler has read at the start of the scene."""
+    hour = 3_600_000
+    return DueSchedule(SCHEDULE, 1, HOURLY, START_MS - 3 * hour, START_MS - hour, START_MS)
+
+
+def fire(n: int, *, ticked: bool = False, quota: int | None = None) -> Act:
+    """One of several schedulers; `n` tells them apart. ticked: it was frozen between its decision and its write."""
+    row = _due()
+    decided = firing(read(row.definition.rule), next_ms=row.next_ms, now_ms=row.now_ms, anchor_ms=row.made_ms, catch_up=2)
+    ids = (f"{OTHER[:-2]}{n}{place}" for place in range(len(decided.due)))
+    jobs = [job(task(0), id=one, key=f"schedule s {at}", quota=quota) for one, at in zip(ids, decided.due, strict=True)]
+    assert len(jobs) == 2
+    name = f"fire {n}{' late' if ticked else ''}{'' if quota is None else f' within {quota}'}"
+    return Act(name, lambda: schedules.fire(row, decided, jobs), ticked=ticked, passes=("schedule",))
+
+
+def fail_schedule(n: int) -> Act:
+    """A scheduler whose kind's function has raised."""
+    return Act(f"fail schedule {n}", lambda: schedules.fail(_due(), f"plan_failed_{n}", START_MS + 3_600_000))
+
+
+def note_schedule(n: int) -> Act:
+    """A scheduler that does not know the kind."""
+    return Act(f"note schedule {n}", lambda: schedules.note(_due(), f"not_registered_{n}"))
+
+
+def make(name: str, **change: Any) -> Act:
+    """The owner's schedule, as it stands but for a change."""
+    if "every" in change:
+        change["rule"] = stored(Every(change.pop("every")))
+    return Act(f"make {name}", lambda: schedules.make(SCHEDULE, replace(HOURLY, **change)), client=True)
+
+
+def unschedule() -> Act:
+    return Act("unschedule", lambda: schedules.remove(SCHEDULE), client=True)
+
+
+def pause_schedule(actor: str = OWNER) -> Act:
+    return Act("pause schedule", lambda: schedules.pause(SCHEDULE, actor), client=True)
+
+
+def resume_schedule() -> Act:
+    return Act("resume schedule", lambda: schedules.resume(SCHEDULE), client=True)

@@ -66,7 +66,8 @@ class Wrong(AssertionError):
 class Act:
     """One side of a pair. `chain`: a second operation that follows from the value of the first, if any.
 
-    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, "job", "other", "key", or a slot.
+    ticked: the clock moves on before it. passes: what it may find locked and pass by; a task's number, "job", "other", "key",
+    "schedule", or a slot.
     ends_job: when its verdict is this, nothing of the job may be written after its commit. client: its session is a client's.
     """
 
@@ -630,13 +631,15 @@ class Explorer:
 
 
 def _named(row: int | str) -> tuple[str, str, str]:
-    """Where a row is that a third session locks, and a column to be written: a task's entry, the job, the other one, its key, or a slot."""
+    """Where a row is that a third session locks, and a column to be written: of a task, a job, its key, the schedule, or a slot."""
     if isinstance(row, int):
         return "queue_entry", f"job_id = '{JOB}' and no = {row}", "code"
     if row in ("job", "other"):
         return "job", f"id = '{JOB if row == 'job' else OTHER}'", "label"
     if row == "key":
         return "submission", f"job_id = '{JOB}'", "fingerprint"
+    if row == "schedule":
+        return "schedule", "true", "code"
     _, key, n = row.split()
     return "slot", f"key = '{key}' and n = {n}", "freed_at"
 

@@ -323,11 +323,33 @@ RETENTION = (
     *_between("reruns_ended", (acts.purge(),), (acts.purge(OTHER), acts.rerun_of(THIRD, root=ROOT))),
     *_between("reruns_left", (acts.purge(),), (acts.begin(0, job=OTHER), acts.settle(0, "confirmed", root=ROOT))),
     *_between("buried", (acts.drop_expired(),), (acts.drop_expired(), *_LATER[:2])),
-    *_between("buried", _LATER[:1], _LATER[1:]),
+    Pair("buried", _LATER[0], _LATER[2]),
 )
 FORGETTING = (
     *_between("ended", (acts.erase(),), (acts.purge(), acts.rerun_of(OTHER), _AGAIN[0])),
     Pair("reruns_ended", acts.erase(), acts.erase(OTHER)),
     *_between("last", (acts.erase(),), (acts.finish(0), acts.act(1, "retry"), acts.renew(0))),
     *_between("queue", (acts.erase(),), (acts.claim(2, "u", 0, 1, 2), acts.admit(OTHER, name="again"))),
+)
+
+# Schedules: whoever fires a due time, and what their owners do meanwhile.
+_OF_SCHEDULE = (
+    acts.make("of another input", input='{"n": 1}'),
+    acts.make("of another rule", every=60),
+    acts.unschedule(),
+    acts.pause_schedule(),
+    acts.resume_schedule(),
+)
+_LATE_FIRING = acts.fire(3, ticked=True)
+SCHEDULES = (
+    *_among("schedule", (acts.fire(1), acts.fail_schedule(1))),
+    *_between("schedule", (acts.fire(1), acts.fail_schedule(1)), (acts.fire(2), acts.fail_schedule(2), _LATE_FIRING)),
+    *_between("schedule", (acts.fire(1),), (acts.make("the same"), *_OF_SCHEDULE)),
+    *_between("schedule", (_LATE_FIRING, acts.fail_schedule(1)), (_OF_SCHEDULE[1], acts.unschedule(), acts.pause_schedule())),
+    *_among("schedule", _OF_SCHEDULE[1:4]),
+    *_among("schedule_paused", _OF_SCHEDULE[1:]),
+    Pair("schedule_paused", acts.fire(1), acts.resume_schedule()),
+    *_between("schedule", (acts.note_schedule(1),), (acts.note_schedule(2), acts.fire(1), acts.fail_schedule(1), acts.unschedule())),
+    *_between("schedule", (acts.fire(1, quota=2),), (acts.fire(2, quota=2), acts.put(quota=2), acts.unschedule())),
+    *_among("empty", (acts.make("one"), acts.make("other", input='{"n": 1}'), acts.unschedule())),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import psycopg
@@ -19,12 +19,13 @@ from outlast.domain.effects import EffectCall, EffectRef, Intent
 from outlast.domain.kinds import TaskSpec
 from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef, UniquePolicy
+from outlast.domain.schedules import Definition, Every, ScheduleKey, stored
 from outlast.domain.work import ActiveKey, Admission, Asked, Failed, Finished, TaskRef
 from outlast.store.drive import drive
 from outlast.store.postgres import migrating
 from outlast.store.postgres.dialect import SCHEMA, statements
 from outlast.store.program import Operation, Rows, Statement
-from outlast.store.programs import admission, claims, completion, control, effects, queues, retention, slots, steps, targets
+from outlast.store.programs import admission, claims, completion, control, effects, queues, retention, schedules, slots, steps, targets
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -304,6 +305,25 @@ def _target(b: Builder) -> None:
     b.run(targets.park(Finished(ref(2), "w2", '"parked"'), RETENTION_MS))
 
 
+SCHEDULE = ScheduleKey(TENANT, OWNER, "s")
+HOURLY = Definition("k", 1, "{}", "{}", stored(Every(3_600)), 2)
+START_MS = round(START.timestamp() * 1000)
+
+
+def _schedule(b: Builder) -> None:
+    """A schedule of which two due times have come."""
+    b.run(schedules.make(SCHEDULE, HOURLY))
+    b.connection.execute(
+        f'update "{SCHEMA}".schedule set made_at = %s, next_at = %s', (START - timedelta(hours=3), START - timedelta(hours=1))
+    )
+
+
+def _schedule_paused(b: Builder) -> None:
+    """The same, paused."""
+    _schedule(b)
+    b.run(schedules.pause(SCHEDULE, OWNER))
+
+
 def _reruns_met(b: Builder) -> None:
     """The same, and the first of them has begun."""
     _reruns(b)
@@ -322,7 +342,7 @@ def _keyed(b: Builder) -> None:
 def _keyed_cancelled(b: Builder) -> None:
     """The same, cancelled; another job's task waits for what it still holds."""
     _keyed(b)
-    b.run(admission.admit([job(task(0, limit=_K), task(1, limit=_K), task(2, limit=_J), id=OTHER, key="k2")]))
+    b.run(admission.admit([job(task(0, limit=_K), task(1, limit=_K), task(4, limit=_J), id=OTHER, key="k2")]))
     b.run(control.cancel(OWNERS, JOB, version=None, actor=OWNER, retention_ms=RETENTION_MS))
 
 
@@ -344,9 +364,9 @@ def _ended(b: Builder) -> None:
 
 def _target_ended(b: Builder) -> None:
     """A completed job with a target, and a result that was parked."""
-    b.run(admission.admit([replace(job(task(0)), target=TargetRef("d", "1"))]))
-    b.hold(0)
-    b.run(targets.park(Finished(ref(0), "w0", '"parked"'), RETENTION_MS))
+    b.run(admission.admit([replace(job(task(2)), target=TargetRef("d", "1"))]))
+    b.hold(2)
+    b.run(targets.park(Finished(ref(2), "w2", '"parked"'), RETENTION_MS))
 
 
 def _reruns_of(b: Builder) -> None:
@@ -386,6 +406,8 @@ SCENES = {
     "reruns_ended": _reruns_ended,
     "buried": _buried,
     "target": _target,
+    "schedule": _schedule,
+    "schedule_paused": _schedule_paused,
     "effects": _effects,
     "reruns": _reruns,
     "reruns_met": _reruns_met,

@@ -137,6 +137,21 @@ MUTANTS = (
         ),
         (Pair("queue", acts.claim(2, "u", 0, 1, 2), acts.claim(1, "v", 0, 1, 2)),),
     ),
+    Mutant(
+        "a firing that does not lock the schedule",
+        replaced("lock_due_schedule", f"{_LOCK} skip locked", ""),
+        (Pair("schedule", acts.fire(1), acts.fire(2)),),
+    ),
+    Mutant(
+        "a firing of whatever the schedule is by now",
+        replaced("lock_due_schedule", "and version = %(version)s", ""),
+        (Pair("schedule", acts.fire(1), acts.make("of another rule", every=60)),),
+    ),
+    Mutant(
+        "a change of a schedule that was read without a lock",
+        replaced("schedule_to_change", _LOCK, ""),
+        (Pair("schedule", acts.fire(1), acts.make("of another input", input='{"n": 1}')),),
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from interleave.test_targets import apply, takeover
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
-OF_TARGETS = tuple(Pair("target_ended", acts.purge(), other) for other in (takeover(), apply(0)))
+OF_TARGETS = tuple(Pair("target_ended", acts.purge(), other) for other in (takeover(), apply(2)))
 
 
 @pytest.mark.parametrize("pair", [*RETENTION, *FORGETTING, *OF_TARGETS], ids=lambda pair: pair.name)

@@ -22,7 +22,7 @@ MOVED_BY_THE_LAST_FINISH = {
 }  # fmt: skip
 TABLES = {
     "job", "job_input", "task", "queue_entry", "edge", "output", "attempt", "step", "attention",
-    "effect", "submission", "queue", "migration", "audit", "slot", "quota", "quota_job",
+    "effect", "submission", "queue", "migration", "audit", "slot", "quota", "quota_job", "schedule",
 }  # fmt: skip
 
 

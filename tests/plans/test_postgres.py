@@ -16,13 +16,14 @@ from outlast.store.postgres.dialect import SCHEMA
 from outlast.store.postgres.session import Profile, reading
 from outlast.store.postgres.store import PostgresStore
 from outlast.store.program import Statement
-from outlast.store.programs import admission, claims, completion, control, retention, slots, status, steps, sweep
+from outlast.store.programs import admission, claims, completion, control, retention, schedules, slots, status, steps, sweep
 from plans.filling import OWNER, QUEUE, TENANT, admission_of, bulk, claim, drain
 from plans.reading import Connection, Prepared, buffers, first, nodes, scans, session
 
 pytestmark = pytest.mark.timeout(120)
 
 CLAIM_INDEX, KEYED_INDEX, DUE_INDEX, OWNER_INDEX = "outlast_entry_claim", "outlast_entry_keyed", "outlast_entry_due", "outlast_job_owner"
+SCHEDULE_INDEX = "outlast_schedule_due"
 ONE_JOB = "job_pkey or outlast_job_id"  # by (tenant, id) or by id: one row either way
 BIG = ("queue_entry", "task", "job", "job_input", "slot")
 WHOLE = {"(Seq Scan)", "(Bitmap Heap Scan)"}
@@ -37,6 +38,7 @@ def _ref() -> TaskRef:
 _IDS = [str(uuid.uuid4()) for _ in range(50)]
 _BATCH = {"tenant": TENANT, "ids": json.dumps(_IDS)}
 _ROOTS = {"tenant": TENANT, "roots": json.dumps(_IDS)}
+_SCHEDULE = {"tenant": TENANT, "owner": OWNER, "name": "s", "version": 1}
 _FAILED = Failed(_ref(), "w", "error", "It failed.")
 HOT: dict[str, tuple[Statement, dict[str, str]]] = {
     "claim": (first(claim(1)), {"queue_entry": CLAIM_INDEX, "task": "task_pkey", "job": ONE_JOB, "job_input": "job_input_pkey"}),
@@ -75,6 +77,12 @@ HOT: dict[str, tuple[Statement, dict[str, str]]] = {
     "admit": (first(admission.admit([admission_of(key=f"k{n}") for n in range(200)])), {}),
     "claimed_rows": (first(claims.claimed_by(QUEUE, "w:1")), {"queue_entry": f"{CLAIM_INDEX} or queue_entry_pkey"}),
     "job_view": (first(status.job(Scope(TENANT, OWNER), str(uuid.uuid4()))), {"job": ONE_JOB}),
+    "due_schedules": (first(schedules.due(None, 100)), {"schedule": SCHEDULE_INDEX}),
+    "next_schedule": (Statement("next_schedule", {}), {"schedule": SCHEDULE_INDEX}),
+    "lock_due_schedule": (Statement("lock_due_schedule", {**_SCHEDULE, "until": 1}), {"schedule": "schedule_pkey"}),
+    "fire_schedule": (Statement("fire_schedule", {**_SCHEDULE, "next_at": 1, "due_at": 1, "job_id": None}), {"schedule": "schedule_pkey"}),
+    "note_schedule": (Statement("note_schedule", {**_SCHEDULE, "code": "x"}), {"schedule": "schedule_pkey"}),
+    "fail_schedule": (Statement("fail_schedule", {**_SCHEDULE, "next_at": 1, "code": "x"}), {"schedule": "schedule_pkey"}),
     "job_list": (first(status.jobs(Scope(TENANT, OWNER), Filter(), limit=50, before=None)), {"job": f"{OWNER_INDEX} or outlast_job_id"}),
     "walk_jobs": (first(retention.due(None, limit=500)), {"job": "outlast_job_id"}),
     "lock_due": (first(retention.purge(TENANT, _IDS, horizon_ms=1)), {"job": ONE_JOB, "queue_entry": "queue_entry_pkey"}),

@@ -14,7 +14,7 @@ import pytest
 from outlast.domain.access import Scope
 from outlast.domain.work import Asking, Filter
 from outlast.store.program import Statement
-from outlast.store.programs import claims, forgetting, replay, retention, status, sweep
+from outlast.store.programs import claims, forgetting, replay, retention, schedules, status, sweep
 from outlast.store.sqlite import migrating
 from outlast.store.sqlite.dialect import statements
 from plans.filling import HANDLER, OWNER, QUEUE, TENANT
@@ -26,6 +26,7 @@ QUOTA = {"tenant": TENANT, "owner": OWNER, "kind": "k"}
 BATCH = {"tenant": TENANT, "ids": json.dumps([JOB])}
 ROOTS = {"tenant": TENANT, "roots": json.dumps([JOB])}
 WITHIN = {"tenant": TENANT, "job_id": JOB, "last_tenant": TENANT, "last_id": JOB}
+SCHEDULE = {"tenant": TENANT, "owner": OWNER, "name": "s", "version": 1}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
 _MADE = re.compile(r"json_each|walk|w|\(subquery-\d+\)")
@@ -72,6 +73,7 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "drop_tombstones": ({"tenant": TENANT, "owner": OWNER, "limit": 9}, "PRIMARY KEY"),
     "verify_jobs": ({"tenant": TENANT, "job_id": JOB, "limit": 200}, "PRIMARY KEY"),
     **{f"verify_{table}": (WITHIN, "x USING PRIMARY KEY") for table in ("tasks", "entries", "edges", "attempts", "questions")},
+    "verify_slots": (WITHIN, "outlast_slot_holder"),
     "verify_inputs": (WITHIN, "sqlite_autoindex_outlast_job_input_1 ((tenant,job_id)>"),
     "verify_outputs": (WITHIN, "sqlite_autoindex_outlast_output_1 ((tenant,job_id)>"),
     "verify_steps": (WITHIN, "sqlite_autoindex_outlast_step_1 ((tenant,job_id)>"),
@@ -79,6 +81,12 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
         {"tenant": TENANT, "effect_root": JOB, "label": "", "name": "", "input_hash": "", "limit": 200},
         "sqlite_autoindex_outlast_effect_1",
     ),
+    "due_schedules": (first(schedules.due(None, 100)).params, "outlast_schedule_due"),
+    "next_schedule": ({}, "outlast_schedule_due"),
+    "lock_due_schedule": ({**SCHEDULE, "until": 1}, "outlast_schedule_1"),
+    "fire_schedule": ({**SCHEDULE, "next_at": 1, "due_at": 1, "job_id": JOB}, "outlast_schedule_1"),
+    "note_schedule": ({**SCHEDULE, "code": "x"}, "outlast_schedule_1"),
+    "fail_schedule": ({**SCHEDULE, "next_at": 1, "code": "x"}, "outlast_schedule_1"),
 }
 
 
@@ -108,7 +116,11 @@ def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["claim_candidates", "keyed_candidates", "job_list", "jobs_asking", "verify_jobs", "verify_effects", "verify_steps"]
+    "name",
+    [
+        *("claim_candidates", "keyed_candidates", "job_list", "jobs_asking", "due_schedules", "next_schedule"),
+        *("verify_jobs", "verify_effects", "verify_steps"),
+    ],
 )
 def test_the_order_comes_from_the_index(connection: sqlite3.Connection, name: str) -> None:
     plan = _plan(connection, Statement(name, EXPECTED[name][0]), top=True)

@@ -24,6 +24,8 @@ from outlast import (
     Completion,
     Confirmed,
     Context,
+    Cron,
+    Every,
     Expired,
     Forgotten,
     Handle,
@@ -45,6 +47,7 @@ from outlast import (
     Refused,
     Retry,
     RetryPolicy,
+    ScheduleView,
     Snooze,
     State,
     Submission,
@@ -348,6 +351,16 @@ async def use() -> None:
     assert_type(await jobs.queues(principal=who), tuple[QueueView, ...])
     assert_type(await jobs.forget("ann", principal=who, reason="Asked for."), Forgotten)
     assert_type(handle.expired, bool)
+    nightly = Cron("0 2 * * *", zone="Europe/Berlin")
+    assert_type(
+        await jobs.schedule(report, Report(month="1"), name="nightly", when=nightly, owner=who, catch_up=3),
+        ScheduleView,
+    )
+    await jobs.schedule(write, Report(month="1"), name="often", when=Every(90.5), owner=who, catch_up="skip")
+    assert_type(await jobs.schedules(principal=who), tuple[ScheduleView, ...])
+    assert_type(await jobs.pause_schedule("nightly", principal=who), ScheduleView)
+    assert_type(await jobs.resume_schedule("nightly", principal=who), ScheduleView)
+    await jobs.unschedule("nightly", principal=who)
 
 
 def use_sync() -> None:
@@ -356,8 +369,12 @@ def use_sync() -> None:
     assert_type(jobs.sync.replay("id", principal=who, reason="The provider is back."), JobView)
     assert_type(jobs.sync.pause_queue("mail", principal=who, reason="The server is down.").changed, bool)
     forgotten = jobs.sync.forget("ann", principal=who, reason="Asked for.")
-    assert_type((forgotten.jobs, forgotten.cancelled, forgotten.stopping, forgotten.keys), tuple[int, int, int, int])
+    counts = (forgotten.jobs, forgotten.cancelled, forgotten.stopping, forgotten.keys, forgotten.schedules)
+    assert_type(counts, tuple[int, int, int, int, int])
     assert_type(jobs.sync.result("id", write, principal=who), str)
+    assert_type(jobs.sync.schedule(report, Report(month="1"), name="n", when=Every(60), owner=who), ScheduleView)
+    assert_type(jobs.sync.schedules(principal=who)[0].next_at, datetime | None)
+    jobs.sync.unschedule("n", principal=who)
 
 
 async def identify(request: Request) -> Principal | None:
@@ -455,6 +472,8 @@ jobs.kind("a", still_permitted=lambda owner: True)  # type: ignore
 jobs.kind("a", still_permitted=may_not_say)  # type: ignore
 Unique("x", "ignore")  # type: ignore
 Unique("x")  # type: ignore
+Cron("0 2 * * *", "UTC")  # type: ignore
+Every("60")  # type: ignore
 
 
 def bad_plan(plan: Plan[Report], input: Report) -> None:
@@ -542,6 +561,13 @@ async def bad_submit() -> None:
     await jobs.cancel("id", principal=who, version="3")  # type: ignore
     await jobs.act("id", "a", action="resume", principal=who)  # type: ignore
     number: int = await jobs.result("id", write, principal=who)  # type: ignore
+    await jobs.schedule(report, Report(month="1"), name="n", when="0 2 * * *", owner=who)  # type: ignore
+    await jobs.schedule(report, Import("x"), name="n", when=Every(60), owner=who)  # type: ignore
+    await jobs.schedule(report, Report(month="1"), name="n", when=Every(60))  # type: ignore
+    await jobs.schedule(report, Report(month="1"), when=Every(60), owner=who)  # type: ignore
+    await jobs.schedule(report, Report(month="1"), name="n", when=Every(60), owner=who, catch_up="all")  # type: ignore
+    await jobs.schedule(page, Report(month="1"), name="n", when=Every(60), owner=who)  # type: ignore
+    await jobs.unschedule("n")  # type: ignore
 
 
 Retry("busy", "text", 3)  # type: ignore

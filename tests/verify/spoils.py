@@ -270,6 +270,12 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
     ("H3 record", ("update {outlast.audit} set reason = ''",)),
     ("H3 record", ("update {outlast.audit} set actor = ''",)),
     ("H3 record", ("update {outlast.audit} set subject = 'ann'",)),
+    ("I1 schedule", ("update {outlast.schedule} set last_due_at = null where name = 'fired'",)),
+    ("I1 schedule", ("update {outlast.schedule} set owner = 'bob' where name = 'fired'",)),
+    ("I1 schedule", ("update {outlast.schedule} set tenant = 'elsewhere' where name = 'fired'",)),
+    ("H3 pause", ("update {outlast.schedule} set paused_by = null where name = 'paused'",)),
+    ("H3 pause", ("update {outlast.schedule} set paused_at = null where name = 'paused'",)),
+    ("H3 pause", ("update {outlast.schedule} set catch_up = -1 where name = 'fired'",)),
     (
         "A1 id",
         (

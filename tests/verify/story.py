@@ -7,14 +7,16 @@ from contract.harness import ANN, TENANT, Harness
 from contract.plans import a
 from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef
+from outlast.domain.schedules import Definition, Firing, ScheduleKey
 from outlast.domain.work import Admitted
-from outlast.store.programs import forgetting, steps
+from outlast.store.programs import forgetting, schedules, steps
 
 
 def told(backend: Backend) -> None:
     """Fills the store."""
     h = Harness(backend)
     _purged(h)
+    _scheduled(h)
     _done(h)
     _asks(h)
     _cancelled(h)
@@ -39,6 +41,18 @@ def _purged(h: Harness) -> None:
     h.outlive(gone)
     audit_id = "00000000-0000-7000-8000-0000000000f1"
     h.run(forgetting.record(audit_id, tenant=TENANT, actor="olga", subject=f"sha256:{'0' * 64}", reason="asked for"))
+
+
+def _scheduled(h: Harness) -> None:
+    """A schedule that led to a job, and one that is paused."""
+    hourly = Definition("kind", 1, "{}", "{}", '{"every":3600}', 1)
+    for name in ("fired", "paused"):
+        h.run(schedules.make(ScheduleKey(TENANT, "ann", name), hourly))
+    h.run(schedules.pause(ScheduleKey(TENANT, "ann", "paused"), "ann"))
+    h.advance(3_600_000)
+    ((due,), _) = h.run(schedules.due(None, 10))
+    job = h.admission(a("scheduled", queue="idle"), label="scheduled")
+    assert h.run(schedules.fire(due, Firing((due.next_ms,), h.now + 3_600_000, h.now + 1_000), [job])) == (job.job_id,)
 
 
 def _done(h: Harness) -> None:

@@ -9,7 +9,7 @@ import click
 
 import outlast
 from outlast.app import Outlast
-from outlast.cli import doctor_sqlite, doctor_unfinished
+from outlast.cli import doctor_schedules, doctor_sqlite, doctor_unfinished
 from outlast.cli.checks import Check
 from outlast.cli.exits import Exit
 from outlast.cli.options import TARGET, application, at_store, json_option, opened, store_option
@@ -36,9 +36,13 @@ def command(target: str | None, *, store: str | None, as_json: bool) -> None:
     todo = [check for check in checks if check.level == "action"]
     unfinished: list[UnfinishedRow] | None = None
     if not todo:
-        unfinished, pauses = _left(app)
+        with opened(app) as client:
+            unfinished = client.store.run_sync(status.unfinished_handlers())
+            _, pauses = client.store.run_sync(queues.stand())
+            overdue = doctor_schedules.checks_of(client)
         checks.extend(map(_paused, pauses))
         checks.extend(doctor_unfinished.checks_of(unfinished, app.registry, target))
+        checks.extend(overdue)
         todo = [check for check in checks if check.level == "action"]
     if as_json:
         said = [{"name": c.name, "value": c.value, "level": c.level, "advice": c.advice} for c in checks]
@@ -84,14 +88,6 @@ def _dialect(url: str) -> list[Check]:
         return [Check("psycopg", "not installed", "action", "pip install 'outlast[postgres]'")]
     open_store(url)  # opens nothing yet, and refuses a URL that cannot be read
     return doctor_postgres.checks_of(address.target)
-
-
-def _left(app: Outlast) -> tuple[list[UnfinishedRow], list[Pause]]:
-    """What has not ended, by handler, and which queues are paused."""
-    with opened(app) as client:
-        unfinished = client.store.run_sync(status.unfinished_handlers())
-        _, pauses = client.store.run_sync(queues.stand())
-    return unfinished, pauses
 
 
 def _paused(pause: Pause) -> Check:

@@ -13,7 +13,9 @@ from outlast.store.programs import forgetting
 
 
 @click.command()
-@click.option("--owner", type=identity, required=True, metavar="TENANT:SUBJECT", help="Whose jobs, keys and effects are deleted.")
+@click.option(
+    "--owner", type=identity, required=True, metavar="TENANT:SUBJECT", help="Whose jobs, schedules, keys and effects are deleted."
+)
 @click.option("--reason", metavar="TEXT", help="Why, in one line without names; kept with who did it. Needed unless --dry-run.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -23,7 +25,7 @@ from outlast.store.programs import forgetting
 def command(
     *, owner: Principal, reason: str | None, dry_run: bool, yes: bool, acting: Principal | None, store: str | None, as_json: bool
 ) -> None:
-    """As an operator, delete everything of a person: open jobs are cancelled first. It cannot be undone.
+    """As an operator, delete everything of a person: schedules, and jobs; open ones are cancelled first. It cannot be undone.
 
     Exits 1 while a worker still has a task of theirs; run it again then.
     """
@@ -32,23 +34,25 @@ def command(
     if acting is not None and acting.tenant != owner.tenant:
         raise Refused("Only an operator of the tenant may delete what is a person's.", Exit.FORBIDDEN, code="forbidden")
     with opened(at_store(store)) as client:
-        jobs, live, keys = client.store.run_sync(forgetting.counted(owner.tenant, owner.subject))
+        jobs, live, keys, schedules = client.store.run_sync(forgetting.counted(owner.tenant, owner.subject))
         if dry_run or reason is None:
             if as_json:
-                say_json({"dry_run": True, "jobs": jobs, "open": live, "keys": keys})
+                say_json({"dry_run": True, "jobs": jobs, "open": live, "keys": keys, "schedules": schedules})
             else:
-                say(f"{jobs} jobs would be deleted, {live} of them open, and {keys} keys of jobs that were purged before")
+                say(f"{jobs} jobs would be deleted, {live} of them open, {schedules} schedules, and {keys} keys of purged jobs")
             return
         if not yes:
             name = safe(f"{owner.tenant}:{owner.subject}")
-            click.confirm(f"Delete the {jobs} jobs of {name}, {live} of them open, for good?", abort=True, err=True)
+            click.confirm(
+                f"Delete the {jobs} jobs of {name}, {live} of them open, and {schedules} schedules, for good?", abort=True, err=True
+            )
         done = client.forget(owner.subject, principal=acting or operator_of(owner.tenant), reason=reason)
     record = person_digest(owner.tenant, owner.subject)
     if as_json:
-        counts = {"jobs": done.jobs, "cancelled": done.cancelled, "stopping": done.stopping, "keys": done.keys}
+        counts = {"jobs": done.jobs, "cancelled": done.cancelled, "stopping": done.stopping, "keys": done.keys, "schedules": done.schedules}
         say_json({"dry_run": False, **counts, "record": record})
     else:
-        say(f"{done.jobs} jobs and {done.keys} keys deleted; {done.cancelled} jobs were open and cancelled first")
+        say(f"{done.jobs} jobs, {done.schedules} schedules and {done.keys} keys deleted; {done.cancelled} jobs were open and cancelled")
         say(f"on record as {record}")
     if done.stopping:
         note(f"{done.stopping} jobs are cancelled, and a worker still has a task of them: run the same command again")

@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """List jobs, newest first: of all tenants, or with --as the owner's own, or those of the operator's tenant."""
     app = at_store(store)
-    scope = _scope(acting)
+    scope = scope_of_list(acting)
     bound = f"{scope}\n{state}\n{kind}"
     before = None if cursor is None else cursors.read(cursor, bound)
     with opened(app) as client:
@@ -51,7 +51,8 @@ def command(
         note(f"more: --cursor {after}")
 
 
-def _scope(acting: Principal | None) -> Scope | None:
+def scope_of_list(acting: Principal | None) -> Scope | None:
+    """Whose rows a list shows; None: those of all tenants."""
     if acting is None:
         return None
     return Scope(acting.tenant, None if OPERATOR in acting.roles else acting.subject)

@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "worker": "Run tasks until told to stop.",
     "migrate": "Bring the store's tables to this version, or say what is missing.",
     "jobs": "Submit, list, show, cancel, retry, answer and rerun jobs, and more.",
+    "schedules": "List, add, remove, pause and resume what is submitted again and again.",
     "queues": "What waits, what runs, and how old it is; pause and resume.",
     "prune": "Delete jobs that are no longer kept, or say which.",
     "forget": "Delete everything that is a person's, on request.",

@@ -6,6 +6,7 @@ import sys
 import uuid
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,7 @@ from outlast.cli.output import say, say_json
 from outlast.client.calls import prepare_json, submit
 from outlast.client.driving import drive_admission
 from outlast.domain.errors import NotRegistered, OutcomeUnknown
+from outlast.domain.kinds import Kind
 from outlast.domain.model import Handle, Principal
 from outlast.domain.payload import JSON, parse
 
@@ -61,8 +63,8 @@ def command(
 ) -> None:
     """Submit a job of KIND, a name that TARGET (module:attribute) registers. Prints its id, committed, and then its state."""
     app = application(target, store)
-    _check_kind(app, target, kind)
-    value = _input(source, limit=app.settings.max_input)
+    kind_of(app, target, kind)
+    value = read_input(source, limit=app.settings.max_input)
     sent_key = key or f"cli-{uuid.uuid4().hex}"
     known = app.desk.app
     prepared = prepare_json(known, kind, version, value, owner=owner, key=sent_key, not_before=not_before)
@@ -86,15 +88,16 @@ def came_before(handle: Handle) -> str:
     return " (replayed: this key and request came before)" if handle.replayed else ""
 
 
-def _check_kind(app: Outlast, target: str, name: str) -> None:
+def kind_of(app: Outlast, target: str, name: str) -> Kind[Any]:
+    """The kind of that name; Refused, with those that there are."""
     try:
-        app.registry.kind(name)
+        return app.registry.kind(name)
     except NotRegistered as error:
         known = ", ".join(sorted(app.registry.kinds)) or "none; are its modules imported?"
         raise Refused(f"{target} registers no kind {name!r}. Its kinds: {known}.", code=error.code) from error
 
 
-def _input(source: str, *, limit: int) -> JSON:
+def read_input(source: str, *, limit: int) -> JSON:
     """The value in a file, read strictly."""
     try:
         if source == "-":

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
-from outlast.client import attaching, calls
+from outlast.client import attaching, calls, scheduling
 from outlast.client.calls import Application, Call, Submission
 from outlast.client.driving import drive_admission, drive_call
+from outlast.domain.cron import Cron
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
 from outlast.domain.model import (
     Action,
@@ -20,11 +21,13 @@ from outlast.domain.model import (
     QueueChange,
     QueueView,
     Recovery,
+    ScheduleView,
     State,
     TargetRef,
     TaskView,
     Unique,
 )
+from outlast.domain.schedules import Every
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
 
@@ -165,12 +168,46 @@ class SyncClient:
         return change
 
     def forget(self, subject: str, *, principal: Principal, reason: str) -> Forgotten:
-        """By an operator: deletes everything of a person of the tenant; jobs, results, effects, keys. What is open is cancelled first.
+        """By an operator: deletes everything of a person of the tenant: schedules, jobs, results, effects, keys. Open jobs are cancelled.
 
         The reason, in one line of up to 500 characters, and who acts are kept, and how many jobs; of the person only a digest. A job of
         which a worker still has a task is cancelled and counted as stopping; call again. Raises Forbidden, Invalid.
         """
         return self._drive(calls.forget_person(subject, principal, reason))
+
+    def schedule(
+        self,
+        kind: Kind[In],
+        input: In,
+        *,
+        name: str,
+        when: Cron | Every,
+        owner: Principal,
+        catch_up: Literal["skip", "one"] | int = "one",
+    ) -> ScheduleView:
+        """Submits a job of the kind at each due time: one, whatever the number of workers. A known name is changed.
+
+        when: Cron(...) or Every(seconds). catch_up, of the due times that were missed: "skip" none, "one" the latest, a number the
+        latest so many (1 to 100). The owner's rights and claims are kept as they are now. The same again changes nothing; another
+        `when` counts from now. Raises, nothing written: Invalid, NotRegistered, Forbidden, StoreUnavailable.
+        """
+        return self._drive(scheduling.make(self._app, kind, input, name=name, when=when, owner=owner, catch_up=catch_up))
+
+    def schedules(self, *, principal: Principal) -> tuple[ScheduleView, ...]:
+        """The principal's own schedules by name; for an operator those of the tenant, by owner and name."""
+        return self._drive(scheduling.listed(principal))
+
+    def unschedule(self, name: str, *, principal: Principal) -> None:
+        """Removes a schedule of the principal's own; the jobs that it made stay. NotFound, Forbidden."""
+        self._drive(scheduling.remove(name, principal))
+
+    def pause_schedule(self, name: str, *, principal: Principal) -> ScheduleView:
+        """From here on nothing of it falls due, until it is resumed. Again is no error. NotFound, Forbidden."""
+        return self._drive(scheduling.pause(name, principal))
+
+    def resume_schedule(self, name: str, *, principal: Principal) -> ScheduleView:
+        """It goes on with its next due time; those in the pause are not made up for. Again is no error. NotFound, Forbidden."""
+        return self._drive(scheduling.resume(name, principal))
 
     def close(self) -> None:
         """Gives the connections back. The next call opens new ones."""

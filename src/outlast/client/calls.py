@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -41,10 +40,11 @@ from outlast.domain.model import (
 )
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
 from outlast.domain.registry import Registry
+from outlast.domain.requests import Request, admission_of, caller_of, check_may_submit, read_request
+from outlast.domain.schedules import ScheduleRow
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode_stored, encode
 from outlast.domain.work import (
-    ActiveKey,
     ActiveTaken,
     Admission,
     Admitted,
@@ -61,7 +61,7 @@ from outlast.domain.work import (
 )
 from outlast.observe.correlation import correlation_id, traceparent
 from outlast.store.program import Operation
-from outlast.store.programs import admission, control, forgetting, queues, replay, rerun, status, targets
+from outlast.store.programs import admission, control, forgetting, queues, replay, rerun, schedules, status, targets
 
 T = TypeVar("T")
 Call: TypeAlias = Generator[Operation[Any] | float, Any, T]
@@ -138,7 +138,7 @@ def prepare(
     if not app.registry.knows(kind):
         raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
     body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
-    request = _request(app, kind, body, kind.version)
+    request = read_request(kind, body, kind.version, limit=app.settings.max_input)
     return _submission(app, kind, request, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
 
 
@@ -198,30 +198,15 @@ def prepare_json(
     An input of that version is stored as it was sent, one of an earlier version (None: the present one) as it was brought up.
     """
     kind = app.registry.kind(name, version)
-    request = _request(app, kind, dump(value, limit=app.settings.max_input, what="input"), version)
+    limit = app.settings.max_input
+    request = read_request(kind, dump(value, limit=limit, what="input"), version, limit=limit)
     return _submission(app, kind, request, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """An input: as it was sent, of which version (None: nothing was said), and what is made of it."""
-
-    sent: str
-    version: int | None
-    input: str
-    value: Any
-
-
-def _request(app: Application, kind: Kind[Any], sent: str, version: int | None) -> _Request:
-    """The input as the handler will get it; Invalid if it does not fit the kind, or cannot be brought up to its present version."""
-    present, value = kind.read(sent, kind.version if version is None else version, limit=app.settings.max_input)
-    return _Request(sent, version, present, value)
 
 
 def _submission(
     app: Application,
     kind: Kind[Any],
-    request: _Request,
+    request: Request,
     *,
     owner: Principal,
     key: str | None,
@@ -232,14 +217,14 @@ def _submission(
     _check_target(target, kind)
     if unique is not None and not isinstance(unique, Unique):
         raise Invalid('unique= takes a Unique: a key and a policy, for example Unique("nightly", "existing").')
-    _check_may_submit(owner, kind)
+    check_may_submit(owner, kind)
     return _admission(
         app,
         kind,
         request,
         tenant=owner.tenant,
         owner=owner.subject,
-        caller=_caller(owner, kind),
+        caller=caller_of(owner, kind),
         key=key,
         not_before_ms=_due(not_before),
         rerun_of=None,
@@ -258,16 +243,6 @@ def _check_target(target: TargetRef | None, kind: Kind[Any]) -> None:
         raise Invalid(f"The kind {kind.name!r} has no target=, so its jobs take none.", pointers=("/target",))
 
 
-def _check_may_submit(principal: Principal, kind: Kind[Any]) -> None:
-    if kind.roles and not kind.roles & principal.roles:
-        raise Forbidden(f"Only some roles may submit jobs of the kind {kind.name!r}, and none of them is yours.")
-
-
-def _caller(owner: Principal, kind: Kind[Any]) -> str:
-    kept = {name: owner.claims[name] for name in kind.keep_claims if name in owner.claims}
-    return dump({"roles": sorted(owner.roles), "claims": kept}, limit=65_536, what="claims")
-
-
 def _due(not_before: datetime | None) -> int | None:
     if not_before is None:
         return None
@@ -279,7 +254,7 @@ def _due(not_before: datetime | None) -> int | None:
 def _admission(
     app: Application,
     kind: Kind[Any],
-    request: _Request,
+    request: Request,
     *,
     tenant: str,
     owner: str,
@@ -291,32 +266,22 @@ def _admission(
     unique: Unique | None = None,
     target: TargetRef | None = None,
 ) -> Admission:
-    job_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
-    asked: list[JSON] = [kind.name, request.version, parse(request.sent, limit=sys.maxsize), rerun_of]
-    if unique is not None:
-        asked.append({"unique": [unique.key, unique.policy]})
-    if target is not None:
-        asked.append({"target": [target.ref, target.version]})
-    return Admission(
-        tenant=tenant,
-        owner=owner,
-        key=None if key is None else check_key(key),
-        fingerprint=hashlib.sha256(canonical(asked).encode()).hexdigest(),
-        job_id=job_id,
-        kind=kind.name,
-        schema_version=kind.version,
-        label=kind.label,
-        input=request.input,
-        caller=caller,
-        tasks=kind.plan(request.value),
-        not_before_ms=not_before_ms,
-        rerun_of=rerun_of,
-        effect_root=effect_root or job_id,
+    return admission_of(
+        kind,
+        request,
+        job_id=uuid7(time.time_ns() // 1_000_000, os.urandom(10)),
         correlation_id=clean(correlation_id.get() or uuid.uuid4().hex, limit=MAX_NAME),
         traceparent=traceparent.get(),
-        unique=None if unique is None else ActiveKey(kind.active_scope(owner), unique.key, unique.policy, app.retention_ms),
+        tenant=tenant,
+        owner=owner,
+        caller=caller,
+        key=None if key is None else check_key(key),
+        not_before_ms=not_before_ms,
+        retention_ms=app.retention_ms,
+        rerun_of=rerun_of,
+        effect_root=effect_root,
+        unique=unique,
         target=target,
-        quota=kind.quota,
     )
 
 
@@ -680,9 +645,9 @@ def rerun_job(app: Application, job_id: str, principal: Principal, key: str | No
             code="not_final",
         )
     kind = app.registry.kind(source.kind, source.schema_version)
-    _check_may_submit(principal, kind)
+    check_may_submit(principal, kind)
     try:
-        request = _request(app, kind, source.input, source.schema_version)
+        request = read_request(kind, source.input, source.schema_version, limit=app.settings.max_input)
     except Invalid as error:  # its places are those of a stored input, and no body has them
         raise Invalid(f"What that job was asked for cannot be asked for once more. {error.message}") from error
     prepared = _admission(
@@ -715,6 +680,9 @@ def forget_person(subject: str, principal: Principal, reason: str) -> Call[Forgo
     yield forgetting.record(
         audit_id, tenant=scope.tenant, actor=principal.subject, subject=person_digest(scope.tenant, subject), reason=reason
     )
+    made: list[ScheduleRow] = yield schedules.listed(scope.tenant, subject)
+    for schedule in made:  # before the jobs, and waiting for who fires one: what it has just made is met below
+        yield schedules.remove(schedule.key)
     jobs = cancelled = stopping = keys = 0
     before: str | None = None
     while ids := (yield forgetting.owned(scope.tenant, subject, before, ERASED_AT_ONCE)):
@@ -724,7 +692,7 @@ def forget_person(subject: str, principal: Principal, reason: str) -> Call[Forgo
     while dropped := (yield forgetting.drop_tombstones(scope.tenant, subject, KEYS_AT_ONCE)):
         keys += dropped
     yield forgetting.drop_quotas(scope.tenant, subject)
-    return Forgotten(jobs, cancelled, stopping, keys)
+    return Forgotten(jobs, cancelled, stopping, keys, len(made))
 
 
 def person_digest(tenant: str, subject: str) -> str:

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from outlast.domain.conflicts import Expired
 from outlast.domain.errors import Invalid
-from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, QueueView, Recovery, TaskView
+from outlast.domain.model import AttemptView, Attention, EffectView, JobView, Outcome, Progress, QueueView, Recovery, ScheduleView, TaskView
 from outlast.domain.refusal import article
 from outlast.domain.registry import Registry
+from outlast.domain.schedules import ScheduleRow, shown_catch_up, words
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import AttentionRow, JobRow, Pause, QueueRow, RecoveryRows, TaskRow, Tombstone
 
@@ -161,3 +162,20 @@ def expired(row: Tombstone) -> Expired:
         "To have it done once more, ask for it anew."
     )
     return Expired(message, state=row.state, outcome=row.outcome, finished_at=finished, purged_at=purged)
+
+
+def schedule(row: ScheduleRow) -> ScheduleView:
+    """A schedule as its owner sees it."""
+    return ScheduleView(
+        name=row.key.name,
+        kind=row.kind,
+        next_at=moment(row.next_ms) if row.paused_ms is None else None,
+        paused=row.paused_ms is not None,
+        paused_by=row.paused_by,
+        owner=row.key.owner,
+        when=words(row.rule),
+        catch_up=shown_catch_up(row.catch_up),
+        last_at=moment(row.last_due_ms),
+        last_job_id=row.last_job_id,
+        code=row.code,
+    )

@@ -236,7 +236,7 @@ class QueueChange:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What a person's deletion took away: jobs, those of them that were open and cancelled, and keys of jobs that were purged before.
+    """What a person's deletion took away: jobs, those of them that were open and cancelled, keys of purged jobs, and schedules.
 
     stopping: jobs of which a worker still had a task. They are cancelled, and go with the next call, once it has stopped.
     """
@@ -245,6 +245,28 @@ class Forgotten:
     cancelled: int
     stopping: int
     keys: int
+    schedules: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleView:
+    """A schedule as it stands. `next_at`: the due time that is waited for, in the past while no worker has fired it; None while paused.
+
+    `when` is its rule in words, `last_at` and `last_job_id` the latest due time that became a job and that job, `code` why the
+    latest due time became none, or why that which is waited for has no job yet.
+    """
+
+    name: str
+    kind: str
+    next_at: datetime | None
+    paused: bool
+    paused_by: str | None
+    owner: str
+    when: str
+    catch_up: Literal["skip", "one"] | int
+    last_at: datetime | None
+    last_job_id: str | None
+    code: str | None
 
 
 @dataclass(frozen=True, slots=True)

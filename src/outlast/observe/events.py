@@ -316,3 +316,41 @@ class WatchTrouble(Event):
 
     def text(self) -> str:
         return f"the watcher of event streams cannot read the store ({self.error}; tried again in {self.again_in:.1f} s)"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFired(Event):
+    """Due times of a schedule became jobs; none where they were missed and are not made up for."""
+
+    schedule: str
+    kind: str
+    jobs: tuple[str, ...]
+
+    def text(self) -> str:
+        return f"schedule {self.schedule} submitted {len(self.jobs)} of kind {self.kind}: {', '.join(self.jobs) or 'missed'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFailed(Event):
+    """A due time of a schedule led to no job; the next one is waited for."""
+
+    level: ClassVar[str] = "ERROR"
+    schedule: str
+    kind: str
+    code: str
+
+    def text(self) -> str:
+        return f"schedule {self.schedule} could not submit its job of kind {self.kind} ({self.code}); it goes on with its next due time"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLeft(Event):
+    """A due schedule cannot be fired by this process, which does not know its kind, version, rule or zone; it waits for one that can."""
+
+    level: ClassVar[str] = "WARNING"
+    schedule: str
+    kind: str
+    code: str
+
+    def text(self) -> str:
+        return f"schedule {self.schedule} is due, and this process cannot submit its job of kind {self.kind} ({self.code})"

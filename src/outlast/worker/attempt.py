@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import traceback
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -16,6 +15,7 @@ from outlast.domain.kinds import AnyTask, Permission
 from outlast.domain.model import Principal
 from outlast.domain.payload import clean
 from outlast.domain.registry import Registry
+from outlast.domain.requests import owner_of
 from outlast.domain.retry import parse_retry_after
 from outlast.domain.values import MISSING, decode, encode
 from outlast.domain.work import Asked, Failed, Finished, Settled
@@ -94,7 +94,7 @@ class Runner:
                 arguments = (value, decode(hold.claimed.item or "null", task.item_type))
         except BaseException as error:  # reading an input runs the host's own code too: upgrades, checks of its types
             return self._failed(hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True)
-        owner = _owner(hold)
+        owner = owner_of(hold.claimed.ref.tenant, hold.claimed.owner, hold.claimed.caller)
         if kind.permission is not None and (refused := await self._refused(kind.permission, hold, owner)) is not None:
             return refused
         state = AttemptState(
@@ -228,11 +228,6 @@ class Runner:
 def _saving(returned: object) -> Saving | Attaching | None:
     """What is left to be committed with the host's own rows."""
     return cast("Completion[object]", returned).save if isinstance(returned, Completion) else None
-
-
-def _owner(hold: Hold) -> Principal:
-    caller: dict[str, Any] = json.loads(hold.claimed.caller)
-    return Principal(hold.claimed.ref.tenant, hold.claimed.owner, roles=caller.get("roles", ()), claims=caller.get("claims", {}))
 
 
 def _detail(error: BaseException) -> str:

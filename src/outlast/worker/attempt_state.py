@@ -10,6 +10,7 @@ from outlast.domain.defaults import MAX_REF
 from outlast.domain.kinds import AnyTask
 from outlast.domain.model import Principal
 from outlast.domain.payload import check_text
+from outlast.domain.requests import scheduled_for_ms
 from outlast.domain.work import Settled
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
@@ -44,6 +45,12 @@ class AttemptState:
     def deadline(self) -> datetime:
         """When the attempt has to end, by the store's clock."""
         return datetime.fromtimestamp(self.hold.claimed.deadline_at_ms / 1000, tz=UTC)
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The due time, in a schedule's job."""
+        ms = scheduled_for_ms(self.hold.claimed.caller)
+        return None if ms is None else datetime.fromtimestamp(ms / 1000, tz=UTC)
 
     def name_resource(self, ref: str) -> None:
         """Names what the owner can open."""

@@ -38,7 +38,7 @@ class _Context:
         self.attempt: int = state.hold.attempt
         self.fence: int = claimed.ref.fence
         self.owner: Principal = state.owner
-        self.scheduled_for: datetime | None = None
+        self.scheduled_for: datetime | None = state.scheduled_for
         self.deadline: datetime = state.deadline
 
     def check(self) -> None:

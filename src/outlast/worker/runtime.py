@@ -27,6 +27,7 @@ from outlast.worker.committer import Committer, Windows
 from outlast.worker.hold import Hold
 from outlast.worker.keeper import Keeper
 from outlast.worker.purger import Purger
+from outlast.worker.scheduler import Scheduler
 from outlast.worker.sweeper import Sweeper
 from outlast.worker.threads import Threads
 
@@ -129,6 +130,7 @@ class Worker:
             horizon_ms=round(self._settings.replay_horizon * 1000),
             interval=max(min(PURGE, self._settings.retention / PURGES_PER_RETENTION), PURGE_LEAST),
         )
+        scheduler = Scheduler(self._store, self._registry, Threads(), max_input=self._settings.max_input, retention_ms=windows.retention_ms)
         if not await self._reach_store(reserved):
             return Exit.CLEAN
         self._keeper.start()
@@ -140,6 +142,7 @@ class Worker:
             self._supervised("committer", self._committer.loop()),
             self._supervised("sweep", sweeper.loop()),
             self._supervised("purge", purger.loop()),
+            self._supervised("scheduler", scheduler.loop()),
             self._supervised("watch", self._watch()),
             self._supervised("listener", self._store.listen()),
         ]

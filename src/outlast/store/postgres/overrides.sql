@@ -301,3 +301,29 @@ inputs as (delete from {outlast.job_input} where tenant = :tenant and job_id {am
 counted as (delete from {outlast.quota_job} where tenant = :tenant and job_id {among_ids:ids})
 delete from {outlast.job} where id {among_ids:ids} and (tenant = :tenant) is true
 returning id::text
+
+-- name: drop_expired
+-- Materialized: as a sub-query it may be run again for each row, and each time takes other ones.
+with over as materialized (
+  select ctid as place from {outlast.submission}
+  where expires_at is not null and expires_at <= {now_once}
+  order by expires_at limit :limit for no key update skip locked)
+delete from {outlast.submission} s using over where s.ctid = over.place and s.expires_at <= {now}
+returning s.key
+
+-- name: drop_idle_slots
+-- Materialized, as in `drop_expired`.
+with idle as materialized (
+  select ctid as place from {outlast.slot}
+  where job_id is null and freed_at <= {in:ago_ms} and (not_before is null or not_before <= {now})
+  order by tenant, key, n limit :limit for no key update skip locked)
+delete from {outlast.slot} s using idle where s.ctid = idle.place and s.job_id is null
+returning s.n
+
+-- name: drop_tombstones
+with left_over as materialized (
+  select ctid as place from {outlast.submission}
+  where tenant = :tenant and owner = :owner and purged_at is not null
+  order by key limit :limit for no key update skip locked)
+delete from {outlast.submission} s using left_over where s.ctid = left_over.place
+returning s.key

@@ -50,5 +50,12 @@ def take(jobs: Sequence[Admission]) -> Program[None]:
         yield Statement("free_quota", place)
 
 
+def room(job: Admission) -> Program[int]:
+    """How many more jobs like this one may be open; their quota is held. Less than 0 where it was lowered."""
+    tenant, owner, kind = _place(job)
+    rows = yield Statement("quota_open", {"tenant": tenant, "owner": owner, "kind": kind})
+    return (job.quota or 0) - int(rows[0][0])
+
+
 def _place(job: Admission) -> Place:
     return job.tenant, job.owner, job.kind

@@ -105,6 +105,22 @@ STORE_RULES: Final[tuple[Queried, ...]] = (
         "",
         "actor, action, subject and reason, a digest for a person",
     ),
+    Queried(
+        "I1",
+        "schedule",
+        "The latest job of a schedule has a due time, and if it is still there, the schedule's owner.",
+        Statement("verify_schedules", {"limit": _MOST}),
+        "",
+        "a job of the owner's, and when it was due",
+    ),
+    Queried(
+        "H3",
+        "pause",
+        "A schedule says when and by whom it was paused, or neither, and makes up for no due time or more.",
+        Statement("verify_pauses", {"limit": _MOST}),
+        "",
+        "both or neither, and 0 or more",
+    ),
     Queried("I5", "file", "The store's file is sound, its indexes too.", Statement("verify_file", {"limit": _MOST}), "", "no such message"),
 )
 RULES: Final[tuple[Rule, ...]] = (*JOB_RULES, *EFFECT_RULES, *STORE_RULES)

@@ -52,11 +52,11 @@ where tenant = :tenant and job_id = {uuid:job_id} and owner = :owner and purged_
 delete from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key and expires_at <= {now}
 
 -- name: drop_expired
--- Tombstones whose horizon is over, the oldest first. Rows that another drops are skipped.
+-- Tombstones whose horizon is over, the oldest first. PostgreSQL overrides it, and `drop_tombstones`.
 delete from {outlast.submission}
 where (tenant, owner, key) in (
   select tenant, owner, key from {outlast.submission}
-  where expires_at is not null and expires_at <= {now_once} order by expires_at limit :limit {skip_locked})
+  where expires_at is not null and expires_at <= {now_once} order by expires_at limit :limit)
   and expires_at <= {now}
 returning key
 
@@ -85,7 +85,7 @@ returning key
 delete from {outlast.submission}
 where (tenant, owner, key) in (
   select tenant, owner, key from {outlast.submission}
-  where tenant = :tenant and owner = :owner and purged_at is not null order by key limit :limit {skip_locked})
+  where tenant = :tenant and owner = :owner and purged_at is not null order by key limit :limit)
 returning key
 
 -- name: drop_quotas

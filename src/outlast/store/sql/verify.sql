@@ -31,7 +31,7 @@ from {outlast.queue_entry} x
 where {verify_range:x}
 
 -- name: verify_slots
--- Those that are taken.
+-- Those that are taken. There are no more slots than keys in use allow, however many jobs there are.
 select x.tenant, {str:x.job_id}, x.no, x.fence, x.key, x.n from {outlast.slot} x
 where x.job_id is not null and {verify_range:x}
 
@@ -131,6 +131,22 @@ select tenant, '', case when action = 'forget' and substr(subject, 1, 7) <> 'sha
   else 'a record lacks who did it, what, or why' end
 from {outlast.audit}
 where actor = '' or action = '' or subject = '' or reason = '' or (action = 'forget' and substr(subject, 1, 7) <> 'sha256:')
+limit :limit
+
+-- name: verify_schedules
+-- A schedule's latest job may be purged; one that is there is its owner's.
+select s.tenant, {str:s.last_job_id}, case when s.last_due_at is null then 'the latest job of a schedule, without its due time'
+  else 'the latest job of a schedule of another owner' end
+from {outlast.schedule} s
+where s.last_job_id is not null and (s.last_due_at is null or exists (
+  select 1 from {outlast.job} j where j.id = s.last_job_id and (j.tenant <> s.tenant or j.owner <> s.owner)))
+limit :limit
+
+-- name: verify_pauses
+select tenant, '', case when paused_at is null then 'not paused, and somebody paused it'
+  when paused_by is null then 'paused, and by nobody' else 'makes up for fewer due times than none' end
+from {outlast.schedule}
+where (paused_at is null) <> (paused_by is null) or catch_up < 0
 limit :limit
 
 -- name: verify_file

@@ -71,7 +71,7 @@ def test_an_input_that_cannot_be_is_refused_and_nothing_is_written(shell: Shell,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("orders", "--input", "-", "--as", "a:b"), "shop:jobs registers no kind 'orders'. Its kinds: hang, mail, order, pack."),
+        (("orders", "--input", "-", "--as", "a:b"), "shop:jobs registers no kind 'orders'. Its kinds: hang, mail, order, pack, rare."),
         (("order", "--input", "gone.json", "--as", "a:b"), "The input 'gone.json' cannot be read: No such file or directory."),
         (("order", "--input", "-", "--as", "ann"), "write TENANT:SUBJECT, or TENANT:SUBJECT:operator, for example acme:ann"),
         (("order", "--input", "-", "--as", "a:\tb"), "control characters"),

@@ -212,6 +212,31 @@ def test_a_call_of_unknown_outcome_is_shown_with_what_the_owner_can_say(desk: De
     assert desk.work(job_id, "completed")["effects"] == []
 
 
+def test_an_operator_repeats_no_call_of_unknown_outcome(desk: Desk) -> None:
+    job_id = desk.submit("charge")
+    desk.work(job_id, "needs_attention")
+    assert "jobs retry" not in desk.shell.run("jobs", "show", job_id).stdout
+    for command in (("retry",), ("replay", "--reason", "The provider is back."), ("retry", "--as", "acme:op:operator")):
+        said = desk.shell.run("jobs", command[0], job_id, *command[1:], code=1)
+        assert said.stdout == f"{job_id} needs_attention\n"
+        assert "charge: effect_unknown is left to the owner, who alone chooses what may happen twice" in said.stderr
+    assert desk.jobs("retry", job_id) == f"{job_id} running\n"
+
+
+@pytest.mark.parametrize("verb", [("retry",), ("replay", "--reason", "Again.")])
+def test_where_nothing_offers_a_retry_both_ways_to_one_end_alike(desk: Desk, verb: tuple[str, ...]) -> None:
+    job_id = desk.submit("name")
+    desk.work(job_id, "needs_attention")
+    said = desk.shell.run("jobs", verb[0], job_id, *verb[1:], code=1)
+    assert "name: which_name offers no retry, but answer, dismiss; its owner decides" in said.stderr
+
+
+def test_an_owner_is_told_where_the_commands_are(desk: Desk) -> None:
+    job_id = desk.submit("name")
+    desk.work(job_id, "needs_attention")
+    assert f"offers no retry, but answer, dismiss; outlast jobs show {job_id} has the commands" in desk.jobs("retry", job_id, code=1)
+
+
 @pytest.mark.parametrize(
     ("text", "shape", "answer"),
     [

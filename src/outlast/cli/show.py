@@ -15,6 +15,7 @@ from outlast.cli.output import age, ago, local, moment_of, safe, safe_lines, say
 from outlast.cli.views import job_json, state_of, view_of
 from outlast.client._sync import SyncClient
 from outlast.domain.access import Scope, scope_of
+from outlast.domain.effects import EFFECT_UNKNOWN
 from outlast.domain.errors import NotFound
 from outlast.domain.model import JobView, Principal
 from outlast.domain.registry import Registry
@@ -178,7 +179,7 @@ def _question(job_id: str, question: AttentionRow, now: datetime, acting: Princi
     say(f"  {safe(question.label)}: {safe(question.message)} ({safe(question.code)})")
     say(f"    {', '.join(question.actions)}; until {_when(moment_of(question.until_ms), now)}; id {safe(question.id)}")
     for action in question.actions:
-        if acting is not None or action == "retry":
+        if acting is not None or (action == "retry" and question.code != EFFECT_UNKNOWN):
             whom = "" if acting is None else f" --as {safe(':'.join((acting.tenant, acting.subject, *sorted(acting.roles))))}"
             say(f"    outlast jobs {action} {job_id}{_ASKED[action].format(question=safe(question.id))}{whom}")
 

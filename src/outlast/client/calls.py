@@ -500,6 +500,8 @@ def decide(
         raise (yield from _refusal(principal, job_id))
     if did is Control.NOT_OFFERED:
         raise Invalid("This action is not offered. The job's attention names those that are.", code="not_offered")
+    if did is Control.OWNERS_ALONE:
+        raise Forbidden("Whether a call of unknown outcome is made again is for the owner of the job to say: it may happen twice.")
     if did is Control.MISANSWERED:
         raise Invalid(ANSWER_SHAPE)
     view = yield from get(app, job_id, principal)
@@ -549,7 +551,10 @@ def takeover(app: Application, job_id: str, principal: Principal, version: int |
 
 
 def replay_job(app: Application, job_id: str, principal: Principal, reason: str) -> Call[JobView]:
-    """Every question of the job that offers a retry is taken up again; by an operator, with a reason on record."""
+    """Every question of the job that offers a retry is taken up again; by an operator, with a reason on record.
+
+    But for those about a call of unknown outcome, which stay open: a repeat of that call is for the owner to choose.
+    """
     scope = scope_of(principal, "replay")
     if scope.owner is not None:
         raise (yield from _refusal(principal, job_id))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from outlast.domain.defaults import LONGEST
-from outlast.domain.effects import Confirmed, EffectCall, Judged, Met, answer_schema, input_hash
+from outlast.domain.effects import EFFECT_UNKNOWN, Confirmed, EffectCall, Judged, Met, answer_schema, input_hash
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.failures import Ask, Refused, Retry, Stopped
 from outlast.domain.payload import check_text
@@ -30,7 +30,7 @@ class EffectUnknown(Ask):
 
     def __init__(self, wanted: EffectCall, made_as: object) -> None:
         words = f"It is not known whether {wanted.name!r} took place. Look it up, and say so; or try again, and it may happen twice."
-        super().__init__("effect_unknown", words, actions=())
+        super().__init__(EFFECT_UNKNOWN, words, actions=())
         self.actions = ("retry", "answer", "skip")
         self.effect = (wanted.name, wanted.input_hash)
         self.input_schema = answer_schema(schema_of(made_as))

@@ -498,16 +498,23 @@ def decide(
     )
     if did is Control.NOT_FOUND:
         raise (yield from _refusal(principal, job_id))
-    if did is Control.NOT_OFFERED:
-        raise Invalid("This action is not offered. The job's attention names those that are.", code="not_offered")
-    if did is Control.OWNERS_ALONE:
-        raise Forbidden("Whether a call of unknown outcome is made again is for the owner of the job to say: it may happen twice.")
-    if did is Control.MISANSWERED:
-        raise Invalid(ANSWER_SHAPE)
+    if did in _UNDECIDED:
+        refusal = _UNDECIDED[did]()
+        raise refusal
     view = yield from get(app, job_id, principal)
     if did is Control.SUPERSEDED:
         raise Conflict("This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded")
     return view, did is Control.REPEATED
+
+
+_UNDECIDED: Mapping[Control, Callable[[], OutlastError]] = {
+    Control.NOT_OFFERED: lambda: Invalid("This action is not offered. The job's attention names those that are.", code="not_offered"),
+    Control.OWNERS_ALONE: lambda: Forbidden(
+        "Whether a call of unknown outcome is made again is for the owner of the job to say: it may happen twice."
+    ),
+    Control.MISANSWERED: lambda: Invalid(ANSWER_SHAPE),
+}
+"""Why a decision was not taken."""
 
 
 def _digest(action: Action, answer: str | None) -> str:

@@ -126,7 +126,10 @@ class Client:
         return await self.desk.drive(calls.takeover(self._app, job_id, principal, version))
 
     async def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
-        """Applies task `no`'s parked result to the target, if it stands at the version that is named. Raises Conflict."""
+        """Applies task `no`'s parked result to the target, if it stands at the version that is named.
+
+        Raises Conflict: target_changed; nothing_parked; target_failed, where the target's function raised (what it raised is in the log).
+        """
         return await self.desk.attach(job_id, no, principal, target_version)
 
     async def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:

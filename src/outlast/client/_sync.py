@@ -128,7 +128,10 @@ class SyncClient:
         return self._drive(calls.takeover(self._app, job_id, principal, version))
 
     def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
-        """Applies task `no`'s parked result to the target, if it stands at the version that is named. Raises Conflict."""
+        """Applies task `no`'s parked result to the target, if it stands at the version that is named.
+
+        Raises Conflict: target_changed; nothing_parked; target_failed, where the target's function raised (what it raised is in the log).
+        """
         return attaching.attach_sync(
             self._app, self.store, self._sessions, job_id, no=no, principal=principal, target_version=target_version
         )

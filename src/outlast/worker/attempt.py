@@ -106,7 +106,8 @@ class Runner:
             saving = _saving(returned)
             if saving is not None and returned is state.made and state.settled is None:
                 if isinstance(saving, Attaching):
-                    return Committed(await committing.attach(state, kind.target, saving.value))
+                    ended = await committing.attach(state, kind.target, saving.value)
+                    return ended if isinstance(ended, Finished) else Committed(ended)
                 return Committed(await committing.commit(state, saving.save, saving.args, saving.kwargs))
         except BaseException as error:
             return self._judged(hold, error, state.doubts) if state.settled is None else Committed(state.settled)

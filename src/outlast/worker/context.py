@@ -58,8 +58,8 @@ class _Context:
     def attach(self, value: T) -> Completion[T]:
         """The job's target and this completion commit together, if nobody changed or took over the target.
 
-        Else the value is parked: the task completes, and the owner may apply it. Permanent failure `no_target`, nothing written, in a job
-        without one.
+        Else the value is parked: the task completes, and the owner may apply it. In a job without a target it is the task's result, as if
+        it were returned.
         """
         completion = Completion(value, self._state, Attaching(value))
         self._state.made = completion

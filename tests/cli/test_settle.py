@@ -315,6 +315,31 @@ def test_takeover_again_is_no_error_and_needs_a_target(desk: Desk) -> None:
     assert "(no_target)" in desk.jobs("takeover", desk.submit("name"), code=4)
 
 
+def test_target_and_parked_results_are_submitted_and_shown(on_either: Desk) -> None:
+    asked = ("jobs", "submit", "asking:jobs", "write", "--input", "-", *ANN)
+    said = on_either.shell.run(*asked, "--target-ref", "d1", code=2, stdin="{}").stderr
+    assert "both --target-ref and --target-version" in said
+    command = (*asked, "--target-ref", "d1", "--target-version", "1", "--unique", "night:run")
+    job_id = on_either.shell.run(*command, stdin="{}").stdout.split("\n")[0]
+    assert on_either.shell.run(*command, stdin="{}").stdout.startswith(f"{job_id}\nqueued (replayed: ")
+    assert "(unique_active)" in on_either.shell.run(*command[:-1], "night:run:reject", code=4, stdin="{}").stderr
+    assert "target      d1, last seen at version 1: nothing attached yet" in on_either.jobs("show", job_id)
+    on_either.jobs("takeover", job_id)
+    (task,) = on_either.work(job_id, "completed")["tasks"]
+    assert task["parked"] is True
+    shown = on_either.jobs("show", job_id)
+    assert "target      d1, last seen at version 1: parked, for its owner to attach" in shown
+    assert "  taken over  " in shown
+    assert [line.split()[:4] for line in shown.split("\n") if "parked" in line][1] == ["0", "Text", "completed", "parked"]
+    assert f"  outlast jobs attach {job_id} --task 0 --target-version ... --as acme:ann\n" in shown
+
+
+@pytest.mark.parametrize("key", ["", ":reject", "a b", "x" * 256])
+def test_a_unique_key_that_is_none(shell: Shell, key: str) -> None:
+    asked = ("jobs", "submit", "shop:jobs", "order", "--input", "-", *ANN, "--unique", key)
+    assert "visible ASCII" in shell.run(*asked, code=2, stdin="{}").stderr
+
+
 # -- who may ----------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import sys
 import uuid
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import click
 
@@ -14,9 +14,9 @@ from outlast.app import Outlast
 from outlast.cli.exits import Refused, exit_of
 from outlast.cli.options import application, identity, json_option, opened, store_option
 from outlast.cli.output import say, say_json
-from outlast.domain.errors import NotRegistered, OutcomeUnknown
+from outlast.domain.errors import Invalid, NotRegistered, OutcomeUnknown
 from outlast.domain.kinds import Kind
-from outlast.domain.model import Principal
+from outlast.domain.model import Principal, TargetRef, Unique, UniquePolicy
 from outlast.domain.payload import parse
 from outlast.domain.values import decode
 
@@ -32,12 +32,31 @@ def moment(text: str) -> datetime:
     return found
 
 
+def unique_key(text: str) -> Unique:
+    """KEY or KEY:POLICY; what stands behind the last colon is the policy where it is one."""
+    key, _, policy = text.rpartition(":")
+    try:
+        if policy in get_args(UniquePolicy):
+            return Unique(key, cast("UniquePolicy", policy))
+        return Unique(text, "existing")
+    except Invalid as error:
+        raise click.BadParameter(error.message) from error
+
+
 @click.command("submit")
 @click.argument("target")
 @click.argument("kind")
 @click.option("--input", "source", required=True, metavar="FILE|-", help="JSON; - reads standard input.")
 @click.option("--as", "owner", type=identity, required=True, metavar="TENANT:SUBJECT", help="Whose job it is.")
 @click.option("--key", help="Idempotency key: the same key and request again give the same job.")
+@click.option("--target-ref", metavar="REF", help="What the result is for, of a kind with a target. With --target-version.")
+@click.option("--target-version", metavar="V", help="The version of it that the owner saw.")
+@click.option(
+    "--unique",
+    type=unique_key,
+    metavar="KEY[:POLICY]",
+    help="One active job for this key. POLICY is existing (the default: gives that job), reject or replace.",
+)
 @click.option("--not-before", type=moment, metavar="TIME", help="ISO 8601 with a zone; no task starts earlier.")
 @store_option
 @json_option
@@ -48,6 +67,9 @@ def command(
     source: str,
     owner: Principal,
     key: str | None,
+    target_ref: str | None,
+    target_version: str | None,
+    unique: Unique | None,
     not_before: datetime | None,
     store: str | None,
     as_json: bool,
@@ -55,11 +77,12 @@ def command(
     """Submit a job of KIND, a name that TARGET (module:attribute) registers. Prints its id, committed, and then its state."""
     app = application(target, store)
     found = _kind(app, target, kind)
+    aim = _aim(target_ref, target_version)
     value = _input(source, found, limit=app.settings.max_input)
     sent_key = key or f"cli-{uuid.uuid4().hex}"
     with opened(app) as client:
         try:
-            handle = client.submit(found, value, owner=owner, key=sent_key, not_before=not_before)
+            handle = client.submit(found, value, owner=owner, key=sent_key, unique=unique, target=aim, not_before=not_before)
         except OutcomeUnknown as error:
             again = f"The connection was lost at the commit. Run the same command again with --key {sent_key}: it makes no second job."
             raise Refused(again, exit_of(error), code=error.code) from error
@@ -67,7 +90,17 @@ def command(
         say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed})
         return
     say(handle.id)
-    say(f"{handle.state} (replayed: this key and request came before)" if handle.replayed else handle.state)
+    why = "this key and request came before" if unique is None else "this key and request came before, or the unique key's job is active"
+    say(f"{handle.state} (replayed: {why})" if handle.replayed else handle.state)
+
+
+def _aim(ref: str | None, version: str | None) -> TargetRef | None:
+    """The target that two options name, or neither."""
+    if (ref is None) != (version is None):
+        raise click.UsageError(
+            "A target is named by both --target-ref and --target-version: what the result is for, and the version you saw."
+        )
+    return None if ref is None or version is None else TargetRef(ref, version)
 
 
 def _kind(app: Outlast, target: str, name: str) -> Kind[Any]:

@@ -179,7 +179,8 @@ class Context(_Context):
     async def ask(self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()) -> T:
         """The owner's answer to this task's question `code`.
 
-        Without one yet it ends the attempt as Ask does, with `answer` among the actions.
+        Without one yet it ends the attempt as Ask does, with `answer` among the actions. Invalid, permanent, for a type that JSON cannot be
+        read as. An answer that the type refuses though its schema does not (a check of its own) is asked for again, with the reason.
         """
         return cast("T", await self._recall(ask(self._state, code, message, answer, actions)))
 
@@ -270,7 +271,8 @@ class SyncContext(_Context):
     def ask(self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()) -> T:
         """The owner's answer to this task's question `code`.
 
-        Without one yet it ends the attempt as Ask does, with `answer` among the actions.
+        Without one yet it ends the attempt as Ask does, with `answer` among the actions. Invalid, permanent, for a type that JSON cannot be
+        read as. An answer that the type refuses though its schema does not (a check of its own) is asked for again, with the reason.
         """
         return cast("T", self._recall(ask(self._state, code, message, answer, actions)))
 

@@ -39,6 +39,7 @@ from outlast.domain.model import (
     UniquePolicy,
 )
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
+from outlast.domain.refusal import article
 from outlast.domain.registry import Registry
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.values import decode, encode
@@ -133,6 +134,12 @@ def prepare(
 
 def prepare_many(app: Application, submissions: Iterable[Submission], *, owner: Principal) -> list[Admission]:
     """The admissions of a submit_many, in order."""
+    if not isinstance(submissions, Iterable):
+        raise Invalid("submit_many takes several Submissions, for example [Submission(report, Report(...))].")
+    submissions = list(submissions)
+    for place, one in enumerate(submissions):
+        if not isinstance(one, Submission):
+            raise Invalid(f"Submission {place} is {article(one)}; submit_many takes what Submission(kind, input, ...) makes.")
     prepared = [
         prepare(app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before, unique=s.unique, target=s.target)
         for s in submissions
@@ -371,7 +378,7 @@ def list_jobs(
         check_name(kind, what="name of a kind")
     if target is not None:
         check_text(target, what="reference of a target", limit=MAX_TARGET)
-    scope = Scope(principal.tenant, principal.subject)
+    scope = scope_of(principal, "decide")  # their own, an operator's too
     bound = f"{scope.tenant}\n{scope.owner}\n{state}\n{kind}\n{target}"
     before = None if cursor is None else cursors.read(cursor, bound)
     rows, following = yield status.jobs(scope, Filter(state, kind, target), limit=limit, before=before)
@@ -389,6 +396,8 @@ def tasks(job_id: str, principal: Principal) -> Call[tuple[TaskView, ...]]:
 
 def result(app: Application, job_id: str, task: AnyTask[Any] | None, principal: Principal, label: str | None) -> Call[Any]:
     """A task's output as the type that it returned, or as JSON that of the task which made the job usable."""
+    if task is not None and not isinstance(task, AnyTask):
+        raise Invalid("result takes the task that made it, as @jobs.task returned it, or none.")
     scope = scope_of(principal, "result")
     if not is_job_id(job_id):
         raise NotFound("There is no such job.")

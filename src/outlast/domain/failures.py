@@ -13,7 +13,7 @@ BaseException
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, cast
 
 from outlast.domain.errors import Invalid, OutlastError
@@ -62,8 +62,7 @@ class Ask(Failure):
 
     def __init__(self, code: str, message: str, *, actions: Sequence[Literal["retry", "skip"]] = ("retry",)) -> None:
         super().__init__(code, message)
-        wrong = [a for a in actions if a not in ("retry", "skip")]
-        if wrong:
+        if not isinstance(actions, Iterable) or any(a not in ("retry", "skip") for a in actions):
             raise Invalid("The actions of Ask are 'retry' and 'skip'; 'dismiss' is always offered, an answer is asked for by ctx.ask.")
         self.actions: tuple[str, ...] = tuple(actions)
 

@@ -13,7 +13,7 @@ from outlast.domain.effects import EFFECT_UNKNOWN, Confirmed, EffectCall, Judged
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.failures import Ask, Refused, Retry, Snooze, Stopped
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, check_hint, decode, encode, hints, schema_of
+from outlast.domain.values import MISSING, check_hint, decode, encode, hints, schema_of, takes
 from outlast.domain.work import Verdict
 from outlast.store.programs import effects
 from outlast.worker.attempt_state import AttemptState
@@ -84,12 +84,8 @@ def _check_function(fn: object, what: str, *, blocking: bool) -> None:
         raise Invalid(f"The {what} of an effect is a function that takes the key, for example lambda key: send(text, key).")
     if blocking and inspect.iscoroutinefunction(fn):
         raise Invalid(f"A task that is a plain def gives plain functions to ctx.effect; {what} is an async def.")
-    try:
-        inspect.signature(fn).bind("key")
-    except TypeError:
-        raise Invalid(f"The {what} of an effect takes the key and nothing more, for example lambda key: send(text, key).") from None
-    except ValueError:
-        pass  # some functions written in C do not say what they take
+    if not takes(fn, 1):
+        raise Invalid(f"The {what} of an effect takes the key and nothing more, for example lambda key: send(text, key).")
 
 
 def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:

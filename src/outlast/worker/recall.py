@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from outlast.domain.errors import Invalid, NotAParent
@@ -130,8 +130,7 @@ def outputs(state: AttemptState, task: AnyTask[Any]) -> Recall[dict[str, Any]]:
 
 def ask(state: AttemptState, code: str, message: str, answer: object, actions: Sequence[str]) -> Recall[Any]:
     """The owner's answer of this code, or the question."""
-    wrong = [a for a in actions if a not in ("retry", "skip")]
-    if wrong:
+    if not isinstance(actions, Iterable) or any(a not in ("retry", "skip") for a in actions):
         raise Invalid("The further actions of a question are 'retry' and 'skip'; 'answer' and 'dismiss' are always offered.")
     check_hint(answer, what="answer of ctx.ask")
     body: str | None = None

@@ -95,7 +95,7 @@ def gravest(error: BaseException, doubts: Sequence[BaseException]) -> BaseExcept
 
 
 def _leaves(error: BaseException, doubts: Sequence[BaseException]) -> Iterator[BaseException]:
-    if not isinstance(error, BaseExceptionGroup) or is_one_of(error, doubts):
+    if is_one_of(error, doubts) or not isinstance(error, BaseExceptionGroup):
         yield error
         return
     for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:

@@ -22,7 +22,7 @@ _MOMENTS: Final = (inspect.DateTimeType, inspect.TimeType)
 _RECORDS: Final = (inspect.StructType, inspect.DataclassType, inspect.TypedDictType)
 _LISTS: Final = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
 
-_FORMATS: Final[Mapping[str, tuple[type, str]]] = MappingProxyType(
+_FORMATS: Final[Mapping[str, tuple[type[Any], str]]] = MappingProxyType(
     {
         "date": (date, "a date, as 2030-01-31"),
         "date-time": (datetime, "a date and time, as 2030-01-31T08:00:00Z"),
@@ -41,7 +41,7 @@ def misfit(text: str, schema: Mapping[str, Any]) -> str | None:
         return None
     kind, words = known
     try:
-        value: object = msgspec.convert(text, kind)
+        value: Any = msgspec.convert(text, kind)
     except msgspec.ValidationError:
         return f"is not {words}"
     offset = schema.get(OFFSET)

@@ -42,8 +42,14 @@ def sent() -> list[dict[str, Any]]:
     return items
 
 
+def failures() -> list[dict[str, Any]]:
+    """Every failure that was asked for, with how often a call met it."""
+    items: list[dict[str, Any]] = _answer(urllib.request.Request(_address("/faults")))["items"]  # noqa: S310
+    return items
+
+
 def fail(mode: str, **more: object) -> None:
-    """Lets the provider fail next, as its kind may: see docs/rehearsal.md."""
+    """Lets the provider fail at the next call, or the next whose body has the text `match`: see docs/rehearsal.md."""
     _answer(urllib.request.Request(_address("/faults"), json.dumps({"mode": mode, **more}).encode(), method="POST"))  # noqa: S310
 
 

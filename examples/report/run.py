@@ -11,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from outlast import Principal, TargetRef
+from outlast import OutlastError, Principal, TargetRef
 from outlast.store.open import migrate
 
 T = TypeVar("T")
@@ -25,7 +25,15 @@ READER = Principal("example", "reader")
 LEASE = 1.5
 _PATIENCE = 90.0
 _ATTACHED = 2
-_FAULTS = ("timeout_after", "drop_after", "status_after", "status", "timeout_after", "drop_after")
+_TROUBLES = 6
+_FAILURES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"mode": "timeout_after", "seconds": 3}, "sent and did not answer in time"),
+    ({"mode": "drop_after"}, "sent and dropped the connection"),
+    ({"mode": "status_after", "status": 503}, "sent and answered with an error"),
+    ({"mode": "status", "status": 422}, "refused, so that the owner had to say: try again"),
+    ({"mode": "status", "status": 429, "retry_after": 1}, "was busy"),
+)
+"""How the provider fails, one way for each mail in turn, at its first call; and what it then did."""
 
 
 class Wrong(Exception):
@@ -45,6 +53,9 @@ def main() -> int:
         except Wrong as error:
             print(f"\nThe example failed: {error}", file=sys.stderr)
             return 1
+        except OutlastError as error:
+            print(f"error: {error.message} ({error.code})", file=sys.stderr)
+            return 2
     return 0
 
 
@@ -68,12 +79,14 @@ class Example:
         self._stack.callback(app.jobs.sync.close)
         database(url, app.TABLES)
         regions = countries.regions()
+        run = uuid.uuid4().hex[:8]  # the store may have been used before
         ids: dict[str, str] = {}
         for place, region in enumerate(regions * 2):
-            ref = f"{region}-{place}"
+            ref = f"{region}-{place}-{run}"
             database(url, "insert into document values (?, 'to be written', 1)", ref)
-            wanted = app.Report(region, to=f"reader{place}@example.org", pace=0.15)
-            key = f"report-{ref}-{os.getpid()}-{self._began}"
+            wanted = app.Report(region, to=f"reader{place}.{run}@example.org", pace=0.15)
+            key = f"report-{ref}"
+            mailer.fail(**_FAILURES[place % len(_FAILURES)][0], match=wanted.to)
             ids[ref] = app.jobs.sync.submit(app.report, wanted, owner=READER, key=key, target=TargetRef(ref, "1")).id
         self.say(f"{len(ids)} reports about {len(regions)} regions were accepted, from the data files of a package.")
 
@@ -82,11 +95,13 @@ class Example:
             database(url, "update document set text = 'written by a person', version = version + 1 where ref = ?", ref)
         self.say(f"Somebody edits {len(edited)} of the documents before their reports are ready.")
 
-        self._trouble(mailer.fail)
+        self._trouble()
         get = lambda ref: app.jobs.sync.get(ids[ref], principal=READER)  # noqa: E731
         retried = self._until_all_done(app.jobs.sync, ids)
         self.say(f"All reports are completed; {retried} waited for their owner, who said: try again.")
 
+        self._met(mailer.failures())
+        check(retried > 0, "somebody should have had to say: try again")
         self._count(mailer.sent(), ids)
         for ref in ids:
             text, version = database(url, "select text, version from document where ref = ?", ref)[0]
@@ -129,11 +144,10 @@ class Example:
         self._start("-m", "outlast", "worker", "examples.report.app:jobs", "--lease", str(LEASE), "--grace", "1")
         return self._last
 
-    def _trouble(self, fail: Callable[..., None]) -> None:
-        """Workers are killed and frozen, and the provider fails, while the reports are made."""
+    def _trouble(self) -> None:
+        """Workers are killed and frozen while the reports are made and the provider fails."""
         self._workers = [self._worker(), self._worker()]
-        for number, mode in enumerate(_FAULTS):
-            fail(mode, times=2, status=503 if mode == "status_after" else 422, seconds=3)
+        for number in range(_TROUBLES):
             time.sleep(self._chance.uniform(0.3, 0.8))
             victim = self._workers.pop(0)
             self._workers.append(self._worker())  # before: on SQLite a frozen process may hold the one lock that there is
@@ -143,8 +157,7 @@ class Example:
             victim.send_signal(signal.SIGSTOP)
             time.sleep(LEASE + 0.5)  # beyond its lease: others have taken over
             victim.send_signal(signal.SIGCONT)
-        times = len(_FAULTS)
-        self.say(f"{times} times a worker was killed or frozen beyond its lease, and the provider failed, after it had sent or instead.")
+        self.say(f"{_TROUBLES} times a worker was killed or frozen beyond its lease.")
 
     def _until_all_done(self, jobs: Any, ids: dict[str, str]) -> int:  # noqa: ANN401 - the blocking client
         """Waits for all; what needs its owner is tried again, as they would."""
@@ -161,8 +174,16 @@ class Example:
             check(time.monotonic() < end, f"not completed in time: {Counter(view.state for view in views)}")
             time.sleep(0.2)
 
+    def _met(self, failures: list[dict[str, Any]]) -> None:
+        """Each way to fail was met, as the provider itself counted."""
+        for wanted, words in _FAILURES:
+            met = sum(failure["met"] for failure in failures if wanted.items() <= failure.items())
+            check(met > 0, f"the provider should have failed in each way; it never {words}")
+            self.say(f"{met} times the provider {words}.")
+
     def _count(self, sent: list[dict[str, Any]], ids: dict[str, str]) -> None:
         """One mail for each report, counted at the provider."""
+        sent = [mail for mail in sent if mail["body"]["job"] in ids.values()]
         mails = Counter(mail["body"]["job"] for mail in sent)
         check(mails == dict.fromkeys(ids.values(), 1), f"each report should have been mailed once: {mails}")
         calls = sum(mail.get("calls", 1) for mail in sent)

@@ -17,7 +17,7 @@ from outlast.domain.errors import Invalid
 from outlast.domain.kinds import In, Item, ItemTask, Kind, Permission, Plan, Storable, Target, Task, TaskOptions
 from outlast.domain.model import JobView, Principal
 from outlast.domain.registry import Registry
-from outlast.domain.values import MISSING, Hints, check_hint, hints
+from outlast.domain.values import MISSING, Hints, check_hint, hints, takes
 from outlast.store.open import open_store, parse
 from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
@@ -34,6 +34,7 @@ V = TypeVar("V")
 
 _WITH_INPUT, _WITH_ITEM = 2, 3
 _OF_TARGET = 4
+_OF_PERMISSION = 2
 
 
 class TaskDecorator(Protocol):
@@ -83,7 +84,7 @@ class Outlast(Client):
         self.registry = Registry()
         self.settings = settings or Settings()
         for given in (session, sync_session):
-            if given is not None and not callable(given):
+            if given is not None and not (callable(given) and takes(given, 0)):
                 raise Invalid("session= and sync_session= take what makes a session, for example a sessionmaker, not a session.")
         self.sessions = Sessions(session, sync_session)
         self._opened: Store | None = None
@@ -122,7 +123,7 @@ class Outlast(Client):
 
         Needs the extra `web`. Its method `stop` ends event streams and waits, for a server that drains.
         """
-        if not callable(identify):
+        if not callable(identify) or not takes(identify, 1):
             raise Invalid("asgi(identify=...) takes a function of the request that returns a Principal, or None for nobody.")
         self.identify = identify
         return web_application(self.desk, identify)
@@ -135,7 +136,7 @@ class Outlast(Client):
         """
 
         def register(fn: Callable[[Any, str, str, V], Awaitable[str | None] | str | None]) -> Target[V]:
-            if _count(fn) != _OF_TARGET:
+            if not _has(fn, _OF_TARGET):
                 raise Invalid(f"The function of a target takes db, ref, expected and value ({_where(fn)}).")
             target = Target[V](name, fn)
             self.registry.add_target(target)
@@ -167,14 +168,14 @@ class Outlast(Client):
         unique_scope: whether a unique key is the owner's own, or one for all owners of the tenant.
         quota: how many open jobs of the kind an owner may have; one more is refused with QuotaExceeded. None: any number.
         """
-        if still_permitted is not None and not callable(still_permitted):
+        if still_permitted is not None and not (callable(still_permitted) and takes(still_permitted, _OF_PERMISSION)):
             raise Invalid("still_permitted= takes a function of the owner and the job that returns True or False.")
         base_url = self._app.base_url
 
         def register(fn: Callable[[Plan[In], In], None]) -> Kind[In]:
-            said = hints(fn)
-            if inspect.iscoroutinefunction(fn) or _count(fn) != _WITH_INPUT:
+            if inspect.iscoroutinefunction(fn) or not _has(fn, _WITH_INPUT):
                 raise Invalid(f"The function of a kind is a plain def with two parameters, plan and input ({_where(fn)}).")
+            said = hints(fn)
             kind = Kind[In](
                 name,
                 version=version,
@@ -213,10 +214,10 @@ class _Decorator:
         return self._register(fn)
 
     def _register(self, fn: Callable[..., Any]) -> Task[Any, Any] | ItemTask[Any, Any, Any]:
-        said = hints(fn)
-        name = self._name or fn.__name__
-        if _count(fn) not in (_WITH_INPUT, _WITH_ITEM):
+        if not (_has(fn, _WITH_INPUT) or _has(fn, _WITH_ITEM)):
             raise Invalid(f"A task takes the context and the job's input, and for plan.each the item as third ({_where(fn)}).")
+        said = hints(fn)
+        name = self._name or str(getattr(fn, "__name__", ""))
         wanted = Context if inspect.iscoroutinefunction(fn) else SyncContext
         if _first(said) not in (MISSING, wanted):
             raise Invalid(f"The first parameter of {_where(fn)} must be a {wanted.__name__}: async def takes Context, def SyncContext.")
@@ -252,6 +253,11 @@ def _annotation(fn: Callable[..., Any], said: Hints, place: int, what: str) -> o
         raise Invalid(f"The {what} of {_where(fn)} needs a type: a dataclass, msgspec Struct, pydantic model or TypedDict.")
     check_hint(hint, what=f"{what} of {_where(fn)}")
     return hint
+
+
+def _has(fn: Callable[..., Any], count: int) -> bool:
+    """Whether it is a function of so many parameters by place, and of no others that have to be given."""
+    return callable(fn) and _count(fn) == count and takes(fn, count)
 
 
 def _count(fn: Callable[..., Any]) -> int:

@@ -212,6 +212,31 @@ def test_a_call_of_unknown_outcome_is_shown_with_what_the_owner_can_say(desk: De
     assert desk.work(job_id, "completed")["effects"] == []
 
 
+def test_an_operator_repeats_no_call_of_unknown_outcome(desk: Desk) -> None:
+    job_id = desk.submit("charge")
+    desk.work(job_id, "needs_attention")
+    assert "jobs retry" not in desk.shell.run("jobs", "show", job_id).stdout
+    for command in (("retry",), ("replay", "--reason", "The provider is back."), ("retry", "--as", "acme:op:operator")):
+        said = desk.shell.run("jobs", command[0], job_id, *command[1:], code=1)
+        assert said.stdout == f"{job_id} needs_attention\n"
+        assert "charge: effect_unknown is left to the owner, who alone chooses what may happen twice" in said.stderr
+    assert desk.jobs("retry", job_id) == f"{job_id} running\n"
+
+
+@pytest.mark.parametrize("verb", [("retry",), ("replay", "--reason", "Again.")])
+def test_where_nothing_offers_a_retry_both_ways_to_one_end_alike(desk: Desk, verb: tuple[str, ...]) -> None:
+    job_id = desk.submit("name")
+    desk.work(job_id, "needs_attention")
+    said = desk.shell.run("jobs", verb[0], job_id, *verb[1:], code=1)
+    assert "name: which_name offers no retry, but answer, dismiss; its owner decides" in said.stderr
+
+
+def test_an_owner_is_told_where_the_commands_are(desk: Desk) -> None:
+    job_id = desk.submit("name")
+    desk.work(job_id, "needs_attention")
+    assert f"offers no retry, but answer, dismiss; outlast jobs show {job_id} has the commands" in desk.jobs("retry", job_id, code=1)
+
+
 @pytest.mark.parametrize(
     ("text", "shape", "answer"),
     [
@@ -288,6 +313,31 @@ def test_takeover_again_is_no_error_and_needs_a_target(desk: Desk) -> None:
     assert desk.jobs("takeover", job_id) == f"{job_id} queued\n"
     assert json.loads(desk.jobs("takeover", job_id, "--json"))["taken_over_at"]
     assert "(no_target)" in desk.jobs("takeover", desk.submit("name"), code=4)
+
+
+def test_target_and_parked_results_are_submitted_and_shown(on_either: Desk) -> None:
+    asked = ("jobs", "submit", "asking:jobs", "write", "--input", "-", *ANN)
+    said = on_either.shell.run(*asked, "--target-ref", "d1", code=2, stdin="{}").stderr
+    assert "both --target-ref and --target-version" in said
+    command = (*asked, "--target-ref", "d1", "--target-version", "1", "--unique", "night:run")
+    job_id = on_either.shell.run(*command, stdin="{}").stdout.split("\n")[0]
+    assert on_either.shell.run(*command, stdin="{}").stdout.startswith(f"{job_id}\nqueued (replayed: ")
+    assert "(unique_active)" in on_either.shell.run(*command[:-1], "night:run:reject", code=4, stdin="{}").stderr
+    assert "target      d1, last seen at version 1: nothing attached yet" in on_either.jobs("show", job_id)
+    on_either.jobs("takeover", job_id)
+    (task,) = on_either.work(job_id, "completed")["tasks"]
+    assert task["parked"] is True
+    shown = on_either.jobs("show", job_id)
+    assert "target      d1, last seen at version 1: parked, for its owner to attach" in shown
+    assert "  taken over  " in shown
+    assert [line.split()[:4] for line in shown.split("\n") if "parked" in line][1] == ["0", "Text", "completed", "parked"]
+    assert f"  outlast jobs attach {job_id} --task 0 --target-version ... --as acme:ann\n" in shown
+
+
+@pytest.mark.parametrize("key", ["", ":reject", "a b", "x" * 256])
+def test_a_unique_key_that_is_none(shell: Shell, key: str) -> None:
+    asked = ("jobs", "submit", "shop:jobs", "order", "--input", "-", *ANN, "--unique", key)
+    assert "visible ASCII" in shell.run(*asked, code=2, stdin="{}").stderr
 
 
 # -- who may ----------------------------------------------------------------------------------------------------

@@ -393,6 +393,7 @@ class Harness:
         answer: str | None = None,
         scope: Scope = ANN,
         request: str | None = None,
+        actor: str | None = None,
     ) -> Control:
         """The owner's decision, on the open question if none is named."""
         return self.run(
@@ -403,7 +404,7 @@ class Harness:
                 action=action,
                 answer=answer,
                 request_hash=request or f"{action} {answer}",
-                actor=scope.owner or "operator",
+                actor=actor or scope.owner or "operator",
                 retention_ms=RETENTION_MS,
             )
         )

@@ -7,6 +7,7 @@ import pytest
 from contract.backends import Row
 from contract.harness import ANN, CANCELLED, LEASE_MS, OPERATOR, STALE, TIMEOUT_MS, Harness
 from contract.plans import a
+from outlast.domain.access import Scope
 from outlast.domain.effects import EFFECT_TRANSITIONS, EffectEvent, EffectState, Judged, Met, provider_key
 from outlast.domain.work import Admitted, Claimed, Control, Verdict
 
@@ -369,10 +370,32 @@ def test_t11_the_question_names_its_effect_and_uses_no_attempt(h: Harness, optio
     assert h.task_row(job)["spent"] == 0
 
 
-@pytest.mark.parametrize("scope", [ANN, OPERATOR])
-def test_t17_a_retry_accepts_a_repeat(h: Harness, scope: object) -> None:
+def test_g5_an_operator_repeats_no_call_of_unknown_outcome(h: Harness) -> None:
+    job, _ = in_question(h)
+    before = h.snapshot()
+    assert h.act(job, "retry", scope=OPERATOR) is Control.OWNERS_ALONE
+    assert h.replay(job) is Control.NOT_OFFERED
+    assert h.snapshot() == before
+
+
+def test_g5_a_replay_takes_up_the_rest_and_leaves_the_call_to_the_owner(h: Harness) -> None:
+    job = h.admit(a("main", attempts=1), a("one"))
+    held = h.take_all()
+    h.fail(held["main"])
+    h.intend(held["one"])
+    second = replaced(h, held["one"])
+    h.ask_about(second, met(h.begin(second)))
+    assert h.replay(job) is Control.DONE
+    assert (h.shows(job), h.effect()["state"]) == ({"main": "queued", "one": "needs_attention"}, "unknown")
+    assert len(h.rows_of("audit")) == 1
+    assert h.act(job, "retry") is Control.DONE
+    assert h.act(job, "retry", attention="1.2", scope=OPERATOR, request="retry None") is Control.REPEATED, "it is settled so"
+
+
+@pytest.mark.parametrize(("scope", "actor"), [(ANN, None), (OPERATOR, "ann")], ids=["owner", "owner who is an operator"])
+def test_t17_a_retry_accepts_a_repeat(h: Harness, scope: Scope, actor: str | None) -> None:
     job, found = in_question(h)
-    assert h.act(job, "retry", scope=scope) is Control.DONE  # type: ignore[arg-type]
+    assert h.act(job, "retry", scope=scope, actor=actor) is Control.DONE
     row = h.effect()
     assert (row["state"], row["outcome"], row["settled_at"]) == ("refused", None, h.now)
     again = met(h.begin(h.take()))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -88,6 +91,7 @@ def test_documents_change_by_version(wire: Wire) -> None:
         {"mode": "timeout_after", "seconds": 3600},
         {"mode": "status", "retry_after": "1\r\nX-More: 1"},
         {"mode": "status", "more": 1},
+        {"mode": "status", "match": 1},
     ],
 )
 def test_a_fault_that_cannot_be_is_refused(wire: Wire, fault: object) -> None:
@@ -100,6 +104,29 @@ def test_what_is_no_request_of_its_own_is_told_so(wire: Wire) -> None:
     assert wire.ask("POST", "/nothing", {})[0] == 404
     assert wire.ask("PUT", "/nothing", {})[0] == 404
     assert wire.ask("POST", "/effects", b"{", Idempotency_Key="k")[0] == 400
+
+
+def test_each_call_meets_the_fault_that_matches_it_and_what_was_met_is_counted(wire: Wire) -> None:
+    wire.fails(mode="status", status=503, match="ann", times=2)
+    wire.fails(mode="status", status=422, match="bob")
+    wire.fails(mode="status", status=429)
+    wire.fails(mode="status", status=500, match="eve")
+    answers = [wire.ask("POST", "/effects", {"to": to}, Idempotency_Key=f"{to}{no}")[0] for no in (1, 2) for to in ("bob", "ann", "cid")]
+    assert answers == [422, 503, 429, 201, 503, 201]
+    said = wire.ask("GET", "/faults")[1]["items"]
+    assert [(fault["status"], fault["met"], fault["times"]) for fault in said] == [(503, 2, 0), (422, 1, 0), (429, 1, 0), (500, 0, 1)]
+
+
+def test_a_port_that_is_taken_is_said_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "outlast.rehearsal.provider", "--port"]
+        done = subprocess.run([*command, port], capture_output=True, text=True, check=False)
+        beyond = subprocess.run([*command, "70000"], capture_output=True, text=True, check=False)
+    for said, no in ((done, port), (beyond, "70000")):
+        assert said.returncode == 2
+        assert f"it cannot listen on port {no} (" in said.stderr
+        assert "Traceback" not in said.stderr
 
 
 def test_a_fault_is_over_after_so_many_times_and_each_mode_is_known(wire: Wire) -> None:

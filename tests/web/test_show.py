@@ -209,6 +209,10 @@ async def test_the_past_names_what_may_have_happened_outside(site: Site) -> None
         page = await Visitor(site).get(f"/jobs/{job['id']}")
         assert "card <charge> (Card)" in page.one("details", id="past-details").one("ul", id="past-effects").text
         decision = {"attention_id": asked["attention"]["id"], "action": "answer"}
+        repeated = {**decision, "action": "retry"}
+        operators = await site.call("POST", f"{address}/actions", who=OPS, json_body=repeated)
+        assert (operators.status, operators.code) == (403, "forbidden"), "who chooses that it may happen twice is the owner"
+        assert 'value="retry"' not in (await site.call("GET", f"/jobs/{job['id']}", who=OPS)).body.decode()
         refused = await site.call("POST", f"{address}/actions", json_body={**decision, "input": "yes"})
         assert (refused.status, refused.code) == (422, "invalid")
         given = {"happened": True, "outcome": "c-7"}

@@ -113,6 +113,19 @@ async def test_a_kind_without_a_target_takes_none(drafts: Site) -> None:
     assert (taken.status, taken.code) == (409, "no_target")
 
 
+async def test_a_version_that_the_application_cannot_read_is_no_defect(drafts: Site, path: Path) -> None:
+    job = (await submit(drafts, ref="d1", version="2")).json
+    async with drafts.working():
+        assert (await drafts.until(job["id"], final))["attach"] == "parked"
+    failed = await drafts.call("POST", f"/v1/jobs/{job['id']}/attach", json_body={"no": 0, "target_version": "abc"})
+    assert (failed.status, failed.code, failed.json["job"]["attach"]) == (409, "target_failed", "parked")
+    visitor = Visitor(drafts)
+    page = await visitor.get(f"/jobs/{job['id']}")
+    refused = read(await visitor.send(page, "attach-form-0", target_version="abc"))
+    assert "could not be put there" in refused.text
+    assert now(path) == ("empty", 1)
+
+
 async def test_takeover_and_attach(drafts: Site, path: Path) -> None:
     job = (await submit(drafts, ref="d1", version="1")).json
     url = f"/v1/jobs/{job['id']}"

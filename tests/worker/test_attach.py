@@ -20,6 +20,7 @@ from outlast import (
     JobView,
     NotFound,
     Outlast,
+    Permanent,
     Plan,
     Principal,
     StaleVersion,
@@ -223,10 +224,9 @@ async def test_targets_are_asked_for_where_there_are_some(jobs: Outlast, documen
     assert refused.value.pointers == ("/target",)
     without = await jobs.submit(jobs.registry.kinds["none"], Draft("x"), owner=ANN)
     await start(jobs)
-    async with asyncio.timeout(15):
-        while (job := await jobs.get(without.id, principal=ANN)).attention is None:  # noqa: ASYNC110 - the store is asked
-            await asyncio.sleep(0.02)
-    assert job.attention.code == "no_target"
+    job = await final(jobs, without.id)
+    assert (job.outcome, job.attach) == ("succeeded", "none")
+    assert await jobs.result(without.id, jobs.registry.tasks["write"], principal=ANN) == "x", "what is made is never lost"
     assert documents.now == ("empty", 1)
     with pytest.raises(Conflict) as nothing:
         await jobs.takeover(without.id, principal=ANN)
@@ -244,6 +244,74 @@ async def test_the_target_is_part_of_the_request_and_of_lists(jobs: Outlast, doc
     await jobs.cancel(first, principal=ANN)
     again = await jobs.rerun(first, principal=ANN)
     assert (await jobs.get(again.id, principal=ANN)).target == TargetRef("d1", "1")
+
+
+async def test_a_kind_with_a_target_may_be_submitted_without_and_loses_nothing(
+    jobs: Outlast, documents: Documents, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    without = await jobs.submit(jobs.registry.kinds["twice"], Draft("x"), owner=ANN)
+    await start(jobs)
+    job = await final(jobs, without.id)
+    assert (job.outcome, job.attach, job.target) == ("succeeded", "none", None)
+    assert await jobs.result(without.id, jobs.registry.tasks["again"], principal=ANN) == "x, again"
+    assert "submitted without target=" in caplog.text
+    with pytest.raises(Conflict) as nothing:
+        await jobs.attach(without.id, 0, principal=ANN, target_version="1")
+    assert nothing.value.code == "nothing_parked"
+
+
+ODD: dict[str, object] = {"number": 5, "blank": "", "long": "v" * 300, "NUL": "a\x00", "a lie": False}
+
+
+def put_badly(db: Any, ref: str, expected: str, text: str) -> Any:
+    """Changes the document, and fails or answers as the version says."""
+    db.execute("update document set text = 'half done'")
+    if expected == "gone":
+        raise Permanent("gone", "The document was deleted.")
+    if expected == "sql":
+        db.execute("select from nothing where")
+    if expected in ODD:
+        return ODD[expected]
+    return None if int(expected) == 1 else str(int(expected))
+
+
+@pytest.mark.parametrize("colour", ["client", "sync client"])
+async def test_whatever_the_function_of_a_target_does_the_owner_gets_a_code(
+    url: str, documents: Documents, start: Start, caplog: pytest.LogCaptureFixture, colour: str
+) -> None:
+    jobs = Outlast(url)
+
+    @jobs.task
+    async def write(ctx: Context, draft: Draft) -> Completion[str]:
+        return ctx.attach(draft.text)
+
+    @jobs.kind("once", target=jobs.target("document")(put_badly))
+    def once(plan: Plan[Draft], input: Draft) -> None:
+        plan.task(write, label="Write")
+
+    await start(jobs)
+    job_id = await submit(jobs)
+    assert (await final(jobs, job_id)).attach == "parked"
+
+    async def attach(version: str) -> object:
+        if colour == "client":
+            return await jobs.attach(job_id, 0, principal=ANN, target_version=version)
+        return await asyncio.to_thread(jobs.sync.attach, job_id, 0, principal=ANN, target_version=version)
+
+    said = {}
+    for version in ("1", "abc", "gone", "sql", *ODD):
+        with pytest.raises(Conflict) as refused:
+            await attach(version)
+        said[version] = (refused.value.code, refused.value.message)
+        assert (documents.now, refused.value.job.attach) == (("empty", 1), "parked"), version
+    assert said["1"][0] == "target_changed"
+    assert {code for version, (code, _) in said.items() if version != "1"} == {"target_failed"}
+    assert said["gone"][1] == "The document was deleted."
+    assert "could not be put into its target (ValueError at " in caplog.text
+    assert "(it returned an int, not the new version as text)" in caplog.text
+    assert "invalid literal" not in caplog.text + str(said)
+    await jobs.close()
+    jobs.sync.close()
 
 
 def test_what_is_no_target_is_refused() -> None:

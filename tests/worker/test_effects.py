@@ -12,7 +12,22 @@ from typing import Any, Literal, cast
 import pytest
 
 from invariants import query
-from outlast import Confirmed, Context, Invalid, JobView, Outlast, Plan, Principal, Refused, Retry, RetryPolicy, SyncContext
+from outlast import (
+    Ask,
+    Confirmed,
+    Context,
+    Invalid,
+    JobView,
+    Outlast,
+    Permanent,
+    Plan,
+    Principal,
+    Refused,
+    Retry,
+    RetryPolicy,
+    Snooze,
+    SyncContext,
+)
 from outlast.worker.runtime import Options, Worker
 
 WHO = Principal("acme", "ann")
@@ -345,6 +360,18 @@ async def coroutine(key: str) -> str:
     raise AssertionError("must not run")
 
 
+def two(order: str, key: str) -> str:
+    raise AssertionError("must not run")
+
+
+def keyless() -> str:
+    raise AssertionError("must not run")
+
+
+def keyword_only(*, key: str) -> str:
+    raise AssertionError("must not run")
+
+
 def fine(key: str) -> str:
     return key
 
@@ -360,6 +387,10 @@ WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
     "no function": ("send", {}),
     "a call that is made already": (None, {}),
     "a coroutine function in a thread": (coroutine, {}),
+    "a call that takes more": (two, {}),
+    "a call that takes nothing": (keyless, {}),
+    "a call that takes the key by name": (keyword_only, {}),
+    "a reconciliation that takes more": (fine, {"reconcile": two}),
     "a reconciliation that is none": (fine, {"reconcile": "find"}),
     "a coroutine function to reconcile": (fine, {"reconcile": coroutine}),
     "both": (fine, {"reconcile": fine, "idempotent": True}),
@@ -473,6 +504,151 @@ async def test_a_handler_may_catch_what_its_call_raised(url: str, start: Start) 
     await reached(jobs, job)
     assert await jobs.result(job, principal=WHO) == "went on without it"
     assert [e.state for e in (await jobs.recovery(job, principal=WHO)).effects] == ["unknown"]
+    await jobs.close()
+
+
+RAISED: dict[str, BaseException] = {
+    "Permanent": Permanent("gone", "It is gone."),
+    "Ask": Ask("well", "Well?"),
+    "Snooze": Snooze(3600),
+    "CancelledError": asyncio.CancelledError(),
+    "Invalid": Invalid("Something else."),
+    "a group": ExceptionGroup("of the call", [Refused("no", "No.")]),
+}
+
+
+@both
+@pytest.mark.timeout(90)
+async def test_whatever_else_a_call_raises_its_outcome_is_unknown(url: str, start: Start, sync: bool) -> None:
+    jobs = Outlast(url)
+
+    async def send(letter: Letter) -> str:
+        raise RAISED[letter.to]
+
+    def send_now(letter: Letter) -> str:
+        raise RAISED[letter.to]
+
+    make = jobs.task(name="post", max_attempts=1)
+    if sync:
+
+        @make
+        def mail_now(ctx: SyncContext, letter: Letter) -> str:
+            return ctx.effect("mail", lambda key: send_now(letter))
+
+    else:
+
+        @make
+        async def mail(ctx: Context, letter: Letter) -> str:
+            async with asyncio.TaskGroup() as group:  # which would pass over a cancellation
+                made = group.create_task(ctx.effect("mail", lambda key: send(letter)))
+            return made.result()
+
+    post = cast("Any", jobs.registry.kind("post"))
+    await start(jobs)
+    asked = {name: (await jobs.submit(post, Letter(name), owner=WHO)).id for name in RAISED}
+    for name, job in asked.items():
+        view = await reached(jobs, job, lambda view: view.attention is not None)
+        assert view.attention is not None
+        assert view.attention.code == "outcome_unknown", name
+    assert set(states(url)) == {"unknown"}
+    await jobs.close()
+
+
+async def test_a_retry_of_a_reconciliation_keeps_its_time(url: str, start: Start) -> None:
+    jobs = Outlast(url)
+
+    def find(key: str) -> Confirmed[None]:
+        raise Retry("busy", after=3600)
+
+    def send(key: str) -> None:
+        raise ConnectionError("lost")
+
+    @jobs.task(name="post", retry=RetryPolicy(base=0))
+    def mail(ctx: SyncContext, letter: Letter) -> None:
+        ctx.effect("mail", send, reconcile=find, timeout=0.1)
+
+    await start(jobs)
+    job = await submit(jobs)
+    view = await reached(jobs, job, lambda view: view.state == "retrying")
+    async with asyncio.timeout(10):
+        while await codes(jobs, job) != ["outcome_unknown", "busy"]:  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0.03)
+    (task,) = await jobs.tasks(job, principal=WHO)
+    assert task.next_attempt_at is not None
+    assert (task.next_attempt_at - view.accepted_at).total_seconds() > 3500
+    await jobs.close()
+
+
+@both
+async def test_the_words_of_a_task_group_are_heard(url: str, start: Start, sync: bool) -> None:
+    jobs = Outlast(url)
+
+    async def ask(letter: Letter) -> None:
+        raise Permanent("gone", "It is gone.") if letter.to == "gone" else Ask("well", "Well?")
+
+    if sync:
+
+        @jobs.task(name="post")
+        def mail_now(ctx: SyncContext, letter: Letter) -> None:
+            asyncio.run(several(letter))
+
+    else:
+
+        @jobs.task(name="post")
+        async def mail(ctx: Context, letter: Letter) -> None:
+            await several(letter)
+
+    async def several(letter: Letter) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ask(letter))
+            group.create_task(ask(Letter("bob")))
+
+    await start(jobs)
+    for to, code, attempts in (("bob", "well", ["well"]), ("gone", "gone", ["gone"])):
+        job = (await jobs.submit(cast("Any", jobs.registry.kind("post")), Letter(to), owner=WHO)).id
+        view = await reached(jobs, job, lambda view: view.attention is not None)
+        assert view.attention is not None
+        assert (view.attention.code, await codes(jobs, job)) == (code, attempts)
+    await jobs.close()
+
+
+@both
+async def test_a_wait_that_outlasts_the_attempt_uses_none(url: str, start: Start, sync: bool) -> None:
+    """The call's time is longer than the attempt's: what cannot be cancelled is waited for without holding the task."""
+    provider, jobs = Provider(), Outlast(url)
+
+    async def send(key: str) -> str:
+        provider.send(key)
+        raise ConnectionError("lost")
+
+    def send_now(key: str) -> str:
+        provider.send(key)
+        raise ConnectionError("lost")
+
+    def found(key: str) -> Confirmed[str]:
+        provider.asked.append(key)
+        return Confirmed("found")
+
+    make = jobs.task(name="post", max_attempts=2, deadline=2, retry=RetryPolicy(base=0))
+    if sync:
+
+        @make
+        def mail_now(ctx: SyncContext, letter: Letter) -> str:
+            return ctx.effect("mail", send_now, reconcile=found, timeout=3)
+
+    else:
+
+        @make
+        async def mail(ctx: Context, letter: Letter) -> str:
+            return await ctx.effect("mail", send, reconcile=found, timeout=600)
+
+    await start(jobs)
+    job = await submit(jobs)
+    await reached(jobs, job)
+    assert await codes(jobs, job) == ["outcome_unknown", None]
+    assert (len(provider.calls), len(provider.asked)) == (1, 1)
+    (row,) = query(url, "select timeout_ms from {effect}")
+    assert row["timeout_ms"] == 3000 if sync else 1 < row["timeout_ms"] <= 2000, "a coroutine ends with its attempt"
     await jobs.close()
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from outlast.cli.exits import Exit, Refused
 from outlast.cli.options import TARGET, application, as_option, at_store, json_option, opened, operator_of, store_option
-from outlast.cli.output import note, say, say_json
+from outlast.cli.output import note, safe, say, say_json
 from outlast.cli.submit import came_before
 from outlast.cli.views import job_json, state_of
 from outlast.client._sync import SyncClient
-from outlast.domain.access import scope_of
-from outlast.domain.errors import NotFound
+from outlast.domain.access import OPERATOR, scope_of
+from outlast.domain.errors import Forbidden, NotFound
 from outlast.domain.ids import is_job_id
 from outlast.domain.model import JobView, Principal
 from outlast.domain.work import AttentionRow
@@ -56,33 +58,60 @@ def cancel(job_id: str, *, acting: Principal | None, store: str | None, as_json:
 @store_option
 @json_option
 def retry(job_id: str, *, acting: Principal | None, store: str | None, as_json: bool) -> None:
-    """Try again every task of a job that needs attention and offers a retry."""
+    """Try again every task of a job that needs attention and offers a retry.
+
+    An operator's retry leaves out calls of unknown outcome: whether one may happen twice is for the owner to say.
+    """
     with opened(at_store(store)) as client:
         principal = acting_on(client, job_id, acting)
         view = client.get(job_id, principal=principal)
         questions = _questions(client, view, principal)
-        offered = [q for q in questions if "retry" in q.actions]
-        for question in offered:
-            view = client.act(job_id, question.id, action="retry", principal=principal)
-    others = [q for q in questions if q not in offered]
+        retried = [q for q in questions if "retry" in q.actions and _retried(client, job_id, q, principal)]
+        view = client.get(job_id, principal=principal)
+    others = [q for q in questions if q not in retried]
     if as_json:
-        say_json({"retried": [q.id for q in offered], "not_offered": [q.id for q in others], "job": job_json(view, None)})
+        say_json({"retried": [q.id for q in retried], "not_offered": [q.id for q in others], "job": job_json(view, None)})
     else:
         tell(view, as_json=False)
-        for question in others:
-            note(f"{question.label}: {question.code} offers no retry, but {', '.join(question.actions)}; its owner decides")
-    if others:
+    end_with_left(others, job_id, principal)
+
+
+def _retried(client: SyncClient, job_id: str, question: AttentionRow, principal: Principal) -> bool:
+    """Whether it is tried again; not where that is for the owner alone to say."""
+    try:
+        client.act(job_id, question.id, action="retry", principal=principal)
+    except Forbidden:
+        return False
+    return True
+
+
+def end_with_left(left: Sequence[AttentionRow], job_id: str, principal: Principal) -> None:
+    """Names the questions that a retry does not settle, and who can; with one of them the command ends with 1."""
+    for question in left:
+        what = f"{safe(question.label)}: {safe(question.code)}"
+        if "retry" in question.actions:
+            note(f"{what} is left to the owner, who alone chooses what may happen twice")
+        elif OPERATOR in principal.roles:
+            note(f"{what} offers no retry, but {', '.join(question.actions)}; its owner decides")
+        else:
+            note(f"{what} offers no retry, but {', '.join(question.actions)}; outlast jobs show {job_id} has the commands")
+    if left:
         raise click.exceptions.Exit(int(Exit.ATTENTION))
 
 
 def _questions(client: SyncClient, view: JobView, principal: Principal) -> tuple[AttentionRow, ...]:
     """The open questions of a job that needs attention."""
-    found = client.store.run_sync(status.recovery(scope_of(principal, "retry"), view.id))
-    questions = found[1].questions if found else ()
+    questions = open_questions(client, view, principal)
     if not questions:
         advice = " To run it once more as a new job: outlast jobs rerun." if view.final else " Its workers go on with it by themselves."
         raise Refused(f"Nothing of this job waits for a decision: it is {state_of(view)}.{advice}", Exit.CONFLICT, code="not_offered")
     return questions
+
+
+def open_questions(client: SyncClient, view: JobView, principal: Principal) -> tuple[AttentionRow, ...]:
+    """What the job asks now."""
+    found = client.store.run_sync(status.recovery(scope_of(principal, "retry"), view.id))
+    return found[1].questions if found else ()
 
 
 @click.command()

@@ -46,6 +46,13 @@ def identity(text: str) -> Principal:
 as_option = click.option(
     "--as", "acting", type=identity, metavar="TENANT:SUBJECT", help="Act as this owner. Without it: as operator at the store."
 )
+owner_option = click.option(
+    "--as",
+    "acting",
+    type=identity,
+    metavar="TENANT:SUBJECT",
+    help="The owner of the job, who alone decides this. Without it, or as anybody else, it is refused (code 7, or 3).",
+)
 
 
 def seconds(text: str) -> float:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from outlast.cli.decide import acting_on, job_id, tell
+from outlast.cli.decide import acting_on, end_with_left, job_id, open_questions, tell
 from outlast.cli.exits import Exit
 from outlast.cli.options import as_option, at_store, json_option, opened, operator_of, store_option
 from outlast.cli.output import note, say, say_json
@@ -65,16 +65,15 @@ def command(
     """As an operator, try again all that needs attention: same job, same results and steps. Again is no error.
 
     With --all each job is taken up by itself, so that an interruption loses nothing: the same command with the --raised-before that it
-    named goes on with the rest, and takes up nothing twice. Exit code 1 if a job offers no retry.
+    named goes on with the rest, and takes up nothing twice. Calls of unknown outcome are left to the owner, who alone says whether one
+    may happen twice. Exit code 1 if a question is left.
     """
     if of_all == (job_id is not None):
         raise click.UsageError("Name one job by its ID, or take --all that need attention.")
     if job_id is not None:
         if any(given is not None for given in (kind, code, raised_before, limit)) or dry_run:
             raise click.UsageError("--kind, --code, --raised-before, --limit and --dry-run go with --all.")
-        with opened(at_store(store)) as client:
-            view = client.replay(job_id, principal=acting_on(client, job_id, acting), reason=reason)
-        tell(view, as_json=as_json)
+        _one(job_id, reason, acting, store, as_json=as_json)
         return
     check_text(reason, what="reason", limit=MAX_REASON)
     if acting is not None and OPERATOR not in acting.roles:
@@ -98,6 +97,20 @@ def command(
     _tell(report, until, dry_run=dry_run, as_json=as_json)
     if report.refused:
         raise click.exceptions.Exit(int(Exit.ATTENTION))
+
+
+def _one(job_id: str, reason: str, acting: Principal | None, store: str | None, *, as_json: bool) -> None:
+    with opened(at_store(store)) as client:
+        principal = acting_on(client, job_id, acting)
+        try:
+            view = client.replay(job_id, principal=principal, reason=reason)
+        except Invalid as error:
+            if error.code != "not_offered":
+                raise
+            view = client.get(job_id, principal=principal)
+        left = open_questions(client, view, principal)
+    tell(view, as_json=as_json)
+    end_with_left(left, job_id, principal)
 
 
 def _asking(client: SyncClient, wanted: Asking) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import click
 from outlast.app import Outlast
 from outlast.cli.decide import acting_on, job_argument, tell
 from outlast.cli.exits import Exit, Refused
-from outlast.cli.options import TARGET, application, as_option, at_store, json_option, opened, store_option
+from outlast.cli.options import TARGET, application, at_store, json_option, opened, owner_option, store_option
 from outlast.cli.views import state_of
 from outlast.client._sync import SyncClient
 from outlast.domain import json_schema
@@ -27,7 +27,7 @@ attention_option = click.option("--attention", metavar="ID", help="Which questio
 @job_argument
 @click.option("--input", "text", required=True, metavar="JSON|TEXT", help="The answer: text where the question asks for text, else JSON.")
 @attention_option
-@as_option
+@owner_option
 @store_option
 @json_option
 def answer(job_id: str, *, text: str, attention: str | None, acting: Principal | None, store: str | None, as_json: bool) -> None:
@@ -45,7 +45,7 @@ def answer(job_id: str, *, text: str, attention: str | None, acting: Principal |
 @click.command()
 @job_argument
 @attention_option
-@as_option
+@owner_option
 @store_option
 @json_option
 def skip(job_id: str, *, attention: str | None, acting: Principal | None, store: str | None, as_json: bool) -> None:
@@ -56,7 +56,7 @@ def skip(job_id: str, *, attention: str | None, acting: Principal | None, store:
 @click.command()
 @job_argument
 @attention_option
-@as_option
+@owner_option
 @store_option
 @json_option
 def dismiss(job_id: str, *, attention: str | None, acting: Principal | None, store: str | None, as_json: bool) -> None:
@@ -66,7 +66,7 @@ def dismiss(job_id: str, *, attention: str | None, acting: Principal | None, sto
 
 @click.command()
 @job_argument
-@as_option
+@owner_option
 @store_option
 @json_option
 def takeover(job_id: str, *, acting: Principal | None, store: str | None, as_json: bool) -> None:
@@ -85,7 +85,7 @@ def takeover(job_id: str, *, acting: Principal | None, store: str | None, as_jso
     "--task", "no", type=click.IntRange(min=0), required=True, metavar="NO", help="Whose parked result, as `jobs show` numbers it."
 )
 @click.option("--target-version", required=True, metavar="V", help="The version of the target that the result may replace.")
-@as_option
+@owner_option
 @store_option
 @json_option
 def attach(

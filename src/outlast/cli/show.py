@@ -15,6 +15,7 @@ from outlast.cli.output import age, ago, local, moment_of, safe, safe_lines, say
 from outlast.cli.views import job_json, state_of, view_of
 from outlast.client._sync import SyncClient
 from outlast.domain.access import Scope, scope_of
+from outlast.domain.effects import EFFECT_UNKNOWN
 from outlast.domain.errors import NotFound
 from outlast.domain.model import JobView, Principal
 from outlast.domain.registry import Registry
@@ -28,6 +29,11 @@ _ASKED: Final[Mapping[str, str]] = {
     "dismiss": " --attention {question}",
 }
 """What the command of an action is told beside the job."""
+_ATTACH: Final[Mapping[str, str]] = {
+    "none": "nothing attached yet",
+    "attached": "attached",
+    "parked": "parked, for its owner to attach",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,7 @@ def _task_json(task: TaskRow, *, private: bool) -> dict[str, Any]:
         "code": task.code,
         "ref": task.ref,
         "next_attempt_at": moment_of(task.next_attempt_at_ms),
+        "parked": task.parked,
     }
     return {**members, "fence": task.fence, "worker": task.worker} if private else members
 
@@ -150,6 +157,8 @@ def _print(story: Story, now: datetime, acting: Principal | None) -> None:
         ("accepted", _when(view.accepted_at, now)),
         ("usable", _when(view.usable_at, now) + (f", open: {view.usable_ref}" if view.usable_ref else "")),
         ("finished", _when(view.finished_at, now)),
+        ("target", "" if view.target is None else f"{view.target.ref}, last seen at version {view.target.version}: {_ATTACH[view.attach]}"),
+        ("taken over", _when(view.taken_over_at, now)),
         ("rerun of", view.rerun_of or ""),
         ("correlation", view.correlation_id),
     ]
@@ -160,6 +169,7 @@ def _print(story: Story, now: datetime, acting: Principal | None) -> None:
     if past is None:
         say("\nThe attempts and questions are shown to the owner, and to an operator at the store (without --as).")
         return
+    _parked(story, acting)
     if past.attempts:
         say("\nAttempts")
         _attempts(past.attempts, private=story.private)
@@ -174,13 +184,23 @@ def _print(story: Story, now: datetime, acting: Principal | None) -> None:
         _question(view.id, question, now, acting)
 
 
+def _parked(story: Story, acting: Principal | None) -> None:
+    """For the owner: the commands that apply the results that wait."""
+    for task in story.tasks:
+        if task.parked and acting is not None:
+            say(f"  outlast jobs attach {story.view.id} --task {task.no} --target-version ...{_as(acting)}")
+
+
 def _question(job_id: str, question: AttentionRow, now: datetime, acting: Principal | None) -> None:
     say(f"  {safe(question.label)}: {safe(question.message)} ({safe(question.code)})")
     say(f"    {', '.join(question.actions)}; until {_when(moment_of(question.until_ms), now)}; id {safe(question.id)}")
     for action in question.actions:
-        if acting is not None or action == "retry":
-            whom = "" if acting is None else f" --as {safe(':'.join((acting.tenant, acting.subject, *sorted(acting.roles))))}"
-            say(f"    outlast jobs {action} {job_id}{_ASKED[action].format(question=safe(question.id))}{whom}")
+        if acting is not None or (action == "retry" and question.code != EFFECT_UNKNOWN):
+            say(f"    outlast jobs {action} {job_id}{_ASKED[action].format(question=safe(question.id))}{_as(acting)}")
+
+
+def _as(acting: Principal | None) -> str:
+    return "" if acting is None else f" --as {safe(':'.join((acting.tenant, acting.subject, *sorted(acting.roles))))}"
 
 
 def _when(moment: datetime | None, now: datetime) -> str:
@@ -200,7 +220,7 @@ def _tasks(tasks: Sequence[TaskRow], now: datetime, *, private: bool) -> str:
             str(task.no),
             task.label,
             task.state,
-            "usable" if task.usable else "" if task.required else "optional",
+            _marks(task),
             f"{task.attempt}/{task.max_attempts}" if task.attempt else "",
             task.code or "",
             str(task.fence) if private else "",
@@ -212,6 +232,11 @@ def _tasks(tasks: Sequence[TaskRow], now: datetime, *, private: bool) -> str:
         for task in tasks
     ]
     return table(headers, lines, numbers=("NO", "ATTEMPT", "FENCE"))
+
+
+def _marks(task: TaskRow) -> str:
+    marks = ("usable" if task.usable else "" if task.required else "optional", "parked" if task.parked else "")
+    return ", ".join(mark for mark in marks if mark)
 
 
 def _attempts(attempts: Sequence[AttemptRow], *, private: bool) -> None:

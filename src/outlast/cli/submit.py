@@ -6,7 +6,7 @@ import sys
 import uuid
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import click
 
@@ -16,9 +16,9 @@ from outlast.cli.options import application, identity, json_option, opened, stor
 from outlast.cli.output import say, say_json
 from outlast.client.calls import prepare_json, submit
 from outlast.client.driving import drive_admission
-from outlast.domain.errors import NotRegistered, OutcomeUnknown
+from outlast.domain.errors import Invalid, NotRegistered, OutcomeUnknown
 from outlast.domain.kinds import Kind
-from outlast.domain.model import Handle, Principal
+from outlast.domain.model import Handle, Principal, TargetRef, Unique, UniquePolicy
 from outlast.domain.payload import JSON, parse
 
 
@@ -31,6 +31,17 @@ def moment(text: str) -> datetime:
     if found.utcoffset() is None:
         raise click.BadParameter(f"the time has no zone; add Z for UTC, or an offset, for example {found.isoformat()}+01:00")
     return found
+
+
+def unique_key(text: str) -> Unique:
+    """KEY or KEY:POLICY; what stands behind the last colon is the policy where it is one."""
+    key, _, policy = text.rpartition(":")
+    try:
+        if policy in get_args(UniquePolicy):
+            return Unique(key, cast("UniquePolicy", policy))
+        return Unique(text, "existing")
+    except Invalid as error:
+        raise click.BadParameter(error.message) from error
 
 
 @click.command("submit")
@@ -46,6 +57,14 @@ def moment(text: str) -> datetime:
     metavar="N",
     help="The version of KIND that the input is of, if not its present one.",
 )
+@click.option("--target-ref", metavar="REF", help="What the result is for, of a kind with a target. With --target-version.")
+@click.option("--target-version", metavar="V", help="The version of it that the owner saw.")
+@click.option(
+    "--unique",
+    type=unique_key,
+    metavar="KEY[:POLICY]",
+    help="One active job for this key. POLICY is existing (the default: gives that job), reject or replace.",
+)
 @click.option("--not-before", type=moment, metavar="TIME", help="ISO 8601 with a zone; no task starts earlier.")
 @store_option
 @json_option
@@ -57,6 +76,9 @@ def command(
     owner: Principal,
     key: str | None,
     version: int | None,
+    target_ref: str | None,
+    target_version: str | None,
+    unique: Unique | None,
     not_before: datetime | None,
     store: str | None,
     as_json: bool,
@@ -64,10 +86,11 @@ def command(
     """Submit a job of KIND, a name that TARGET (module:attribute) registers. Prints its id, committed, and then its state."""
     app = application(target, store)
     kind_of(app, target, kind)
+    aim = _aim(target_ref, target_version)
     value = read_input(source, limit=app.settings.max_input)
     sent_key = key or f"cli-{uuid.uuid4().hex}"
     known = app.desk.app
-    prepared = prepare_json(known, kind, version, value, owner=owner, key=sent_key, not_before=not_before)
+    prepared = prepare_json(known, kind, version, value, owner=owner, key=sent_key, not_before=not_before, unique=unique, target=aim)
     with opened(app) as client:
         try:
             handle = drive_admission(submit(known, prepared), [prepared], client.store)
@@ -78,14 +101,24 @@ def command(
         say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed, "expired": handle.expired})
         return
     say(handle.id)
-    say(f"{handle.state}{came_before(handle)}")
+    say(f"{handle.state}{came_before(handle, unique)}")
 
 
-def came_before(handle: Handle) -> str:
+def _aim(ref: str | None, version: str | None) -> TargetRef | None:
+    """The target that two options name, or neither."""
+    if (ref is None) != (version is None):
+        raise click.UsageError(
+            "A target is named by both --target-ref and --target-version: what the result is for, and the version you saw."
+        )
+    return None if ref is None or version is None else TargetRef(ref, version)
+
+
+def came_before(handle: Handle, unique: Unique | None = None) -> str:
     """In words, that the key is not new, and what that means where its job is no longer kept."""
     if handle.expired:
         return " (replayed: this key and request came before, and the job is no longer kept; use a new key to have it done again)"
-    return " (replayed: this key and request came before)" if handle.replayed else ""
+    other = "" if unique is None else ", or the unique key's job is active"
+    return f" (replayed: this key and request came before{other})" if handle.replayed else ""
 
 
 def kind_of(app: Outlast, target: str, name: str) -> Kind[Any]:

@@ -120,7 +120,10 @@ class SyncClient:
         return self._drive(calls.cancel(self._app, job_id, principal, version))
 
     def act(self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None) -> JobView:
-        """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input."""
+        """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input.
+
+        An operator may take `retry`, but not of a question about a call of unknown outcome: Forbidden.
+        """
         return self._drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
 
     def takeover(self, job_id: str, *, principal: Principal, version: int | None = None) -> JobView:
@@ -128,7 +131,10 @@ class SyncClient:
         return self._drive(calls.takeover(self._app, job_id, principal, version))
 
     def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
-        """Applies task `no`'s parked result to the target, if it stands at the version that is named. Raises Conflict."""
+        """Applies task `no`'s parked result to the target, if it stands at the version that is named.
+
+        Raises Conflict: target_changed; nothing_parked; target_failed, where the target's function raised (what it raised is in the log).
+        """
         return attaching.attach_sync(
             self._app, self.store, self._sessions, job_id, no=no, principal=principal, target_version=target_version
         )
@@ -142,7 +148,8 @@ class SyncClient:
     def replay(self, job_id: str, *, principal: Principal, reason: str) -> JobView:
         """By an operator: `retry` of all that needs attention and offers it; the job keeps its id, outputs, steps and effect keys.
 
-        The reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
+        A question about a call of unknown outcome (`effect_unknown`) stays open: only the owner chooses what may happen twice. The
+        reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
         """
         return self._drive(calls.replay_job(self._app, job_id, principal, reason))
 

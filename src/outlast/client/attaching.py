@@ -12,18 +12,28 @@ from outlast.client import calls
 from outlast.client.calls import Application, Call
 from outlast.client.driving import adrive_call, drive_call
 from outlast.domain.conflicts import Conflict
-from outlast.domain.errors import Invalid, NotRegistered
+from outlast.domain.errors import Invalid, NotRegistered, OutlastError
+from outlast.domain.failures import Failure
 from outlast.domain.kinds import Target
 from outlast.domain.model import MAX_NAME, JobView, Principal
 from outlast.domain.payload import check_text
+from outlast.domain.refusal import article
 from outlast.domain.values import decode_stored
+from outlast.observe.events import TargetFailed, place_of
+from outlast.observe.hub import emit
+from outlast.store.drive import refusal_of
 from outlast.store.programs import targets
 from outlast.store.protocol import Store
+from outlast.store.sessions.sides import fault_of
 from outlast.store.sessions.transaction import Guarded, Judged, Landed, Sessions, Work, transact, transact_sync
 
 
 class _Moved(Exception):
     """The target does not stand at the version that the owner named."""
+
+
+class _NoVersion(Exception):
+    """What the target's function gave is no version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +72,44 @@ def _work(found: _Found, principal: Principal, no: int, save: Callable[[Any], An
 
 
 def new_version(version: object) -> str:
-    """The version that a target's function gave; _Moved for None, Invalid for what is none."""
+    """The version that a target's function gave; _Moved for None, _NoVersion for what is none."""
     if version is None:
         raise _Moved
     if not isinstance(version, str):
-        raise Invalid("The function of a target returns the target's new version as text, or None if it was not at the expected one.")
-    return check_text(version, what="version of the target", limit=MAX_NAME)
+        raise _NoVersion(f"{article(version)}, not the new version as text")
+    try:
+        return check_text(version, what="version of the target", limit=MAX_NAME)
+    except Invalid as error:
+        raise _NoVersion("a text that is no version") from error
 
 
 def _ended(end: Landed[int] | Judged, job: JobView) -> None:
     if isinstance(end, Judged):
         raise Conflict("No result of this task waits to be applied any more.", job=job, code="nothing_parked")
+
+
+def _refused(error: Exception, job: JobView, store: Store) -> OutlastError:
+    """What the owner is told of an error that came out of the host's function or its database: never its text, which goes to nobody.
+
+    A word of the handlers (Permanent, Refused, Retry) has one for people.
+    """
+    if isinstance(error, _Moved):
+        return _changed(job)
+    if isinstance(error, OutlastError):
+        return error
+    known = refusal_of(fault_of(error, store.fault_of))
+    if known is not None:
+        return known
+    where = f"it returned {error}" if isinstance(error, _NoVersion) else place_of(error)
+    emit(TargetFailed(job.id, where, job.correlation_id))
+    said = error.message if isinstance(error, Failure) else ""
+    return Conflict(said or _FAILED, job=job, code="target_failed")
+
+
+_FAILED = (
+    "The application could not put the result there; nothing was changed, and the result is still kept. "
+    "Name the version that the target has now, in the form that the application uses."
+)
 
 
 def _changed(job: JobView) -> Conflict:
@@ -95,8 +132,8 @@ async def attach(
 
     try:
         end = await transact(_work(found, principal, no, save), store, sessions.session)
-    except _Moved:
-        raise _changed(found.job) from None
+    except Exception as error:  # noqa: BLE001 - of the host's function
+        raise _refused(error, found.job, store) from None
     _ended(end, found.job)
     return await adrive_call(calls.get(app, job_id, principal), store)
 
@@ -119,7 +156,7 @@ def _attach_now(
 
     try:
         end = transact_sync(_work(found, principal, no, save), store, sessions.sync_session)
-    except _Moved:
-        raise _changed(found.job) from None
+    except Exception as error:  # noqa: BLE001 - of the host's function
+        raise _refused(error, found.job, store) from None
     _ended(end, found.job)
     return drive_call(calls.get(app, found.job.id, principal), store)

@@ -39,6 +39,7 @@ from outlast.domain.model import (
     UniquePolicy,
 )
 from outlast.domain.payload import JSON, canonical, check_key, check_text, clean, dump, parse
+from outlast.domain.refusal import article
 from outlast.domain.registry import Registry
 from outlast.domain.requests import Request, admission_of, caller_of, check_may_submit, read_request
 from outlast.domain.schedules import ScheduleRow
@@ -144,6 +145,12 @@ def prepare(
 
 def prepare_many(app: Application, submissions: Iterable[Submission], *, owner: Principal) -> list[Admission]:
     """The admissions of a submit_many, in order."""
+    if not isinstance(submissions, Iterable):
+        raise Invalid("submit_many takes several Submissions, for example [Submission(report, Report(...))].")
+    submissions = list(submissions)
+    for place, one in enumerate(submissions):
+        if not isinstance(one, Submission):
+            raise Invalid(f"Submission {place} is {article(one)}; submit_many takes what Submission(kind, input, ...) makes.")
     prepared = [
         prepare(app, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before, unique=s.unique, target=s.target)
         for s in submissions
@@ -383,7 +390,7 @@ def list_jobs(
         check_name(kind, what="name of a kind")
     if target is not None:
         check_text(target, what="reference of a target", limit=MAX_TARGET)
-    scope = Scope(principal.tenant, principal.subject)
+    scope = scope_of(principal, "decide")  # their own, an operator's too
     bound = f"{scope.tenant}\n{scope.owner}\n{state}\n{kind}\n{target}"
     before = None if cursor is None else cursors.read(cursor, bound)
     rows, following = yield status.jobs(scope, Filter(state, kind, target), limit=limit, before=before)
@@ -401,6 +408,8 @@ def tasks(job_id: str, principal: Principal) -> Call[tuple[TaskView, ...]]:
 
 def result(app: Application, job_id: str, task: AnyTask[Any] | None, principal: Principal, label: str | None) -> Call[Any]:
     """A task's output as the type that it returned, or as JSON that of the task which made the job usable."""
+    if task is not None and not isinstance(task, AnyTask):
+        raise Invalid("result takes the task that made it, as @jobs.task returned it, or none.")
     scope = scope_of(principal, "result")
     if not is_job_id(job_id):
         raise NotFound("There is no such job.")
@@ -510,14 +519,23 @@ def decide(
     )
     if did is Control.NOT_FOUND:
         raise (yield from _refusal(principal, job_id))
-    if did is Control.NOT_OFFERED:
-        raise Invalid("This action is not offered. The job's attention names those that are.", code="not_offered")
-    if did is Control.MISANSWERED:
-        raise Invalid(ANSWER_SHAPE)
+    if did in _UNDECIDED:
+        refusal = _UNDECIDED[did]()
+        raise refusal
     view = yield from get(app, job_id, principal)
     if did is Control.SUPERSEDED:
         raise Conflict("This question was settled otherwise, or is none of this job.", job=view, code="attention_superseded")
     return view, did is Control.REPEATED
+
+
+_UNDECIDED: Mapping[Control, Callable[[], OutlastError]] = {
+    Control.NOT_OFFERED: lambda: Invalid("This action is not offered. The job's attention names those that are.", code="not_offered"),
+    Control.OWNERS_ALONE: lambda: Forbidden(
+        "Whether a call of unknown outcome is made again is for the owner of the job to say: it may happen twice."
+    ),
+    Control.MISANSWERED: lambda: Invalid(ANSWER_SHAPE),
+}
+"""Why a decision was not taken."""
 
 
 def _digest(action: Action, answer: str | None) -> str:
@@ -561,7 +579,10 @@ def takeover(app: Application, job_id: str, principal: Principal, version: int |
 
 
 def replay_job(app: Application, job_id: str, principal: Principal, reason: str) -> Call[JobView]:
-    """Every question of the job that offers a retry is taken up again; by an operator, with a reason on record."""
+    """Every question of the job that offers a retry is taken up again; by an operator, with a reason on record.
+
+    But for those about a call of unknown outcome, which stay open: a repeat of that call is for the owner to choose.
+    """
     view, _ = yield from replayed(app, job_id, principal, reason)
     return view
 

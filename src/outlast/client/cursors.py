@@ -19,6 +19,8 @@ def write(before: str, bound: str) -> str:
 
 def read(cursor: str, bound: str) -> str:
     """Where the page begins; Invalid for a cursor of another principal or filter, or none of ours."""
+    if not isinstance(cursor, str):
+        raise Invalid("cursor= takes what `next` of the page before was.")
     try:
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         before = raw[_MARK:].decode("ascii")

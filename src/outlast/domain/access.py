@@ -35,6 +35,11 @@ def scope_of(principal: Principal, deed: Deed) -> Scope:
     return Scope(principal.tenant, principal.subject)
 
 
+def owns(owner: str, actor: str) -> bool:
+    """Whether who acts is the job's owner, whatever else they may: what nobody decides for an owner is asked for by this."""
+    return owner == actor
+
+
 def reading_scope(principal: Principal) -> Scope:
     """The rows that the principal may read: what lies in it, but not in `scope_of` a deed, is refused as forbidden, not as unknown."""
     return scope_of(principal, "read")

@@ -80,6 +80,19 @@ def hints(fn: Callable[..., Any]) -> Hints:
     return Hints(name, returns, completion, parameters, names)
 
 
+def takes(fn: Callable[..., Any], count: int) -> bool:
+    """Whether the function can be called with so many values by place; True too where nothing says so (some written in C)."""
+    try:
+        declared = signature(fn)
+    except (TypeError, ValueError):
+        return callable(fn)
+    try:
+        declared.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
 def per_type(make: Callable[[object], T]) -> Callable[[object], T]:
     """Keeps what `make` gives for a type; for the few types that cannot be hashed it is made each time."""
     kept = lru_cache(_CACHED)(make)

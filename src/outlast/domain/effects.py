@@ -24,6 +24,8 @@ EffectEvent = Literal[
     "begin", "met_again", "met_by_another", "retake", "confirmed", "refused", "unknown", "owner_repeats", "owner_confirms", "owner_refuses"
 ]
 
+EFFECT_UNKNOWN: Final = "effect_unknown"
+"""The code of the question about a call of unknown outcome."""
 ANSWER_SHAPE: Final = 'The answer to a question about an effect is {"happened": true or false}, and for true perhaps "outcome".'
 
 

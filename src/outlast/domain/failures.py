@@ -13,10 +13,10 @@ BaseException
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, cast
 
-from outlast.domain.errors import Invalid
+from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.payload import check_code
 from outlast.domain.retry import MAX_SECONDS
 
@@ -62,8 +62,7 @@ class Ask(Failure):
 
     def __init__(self, code: str, message: str, *, actions: Sequence[Literal["retry", "skip"]] = ("retry",)) -> None:
         super().__init__(code, message)
-        wrong = [a for a in actions if a not in ("retry", "skip")]
-        if wrong:
+        if not isinstance(actions, Iterable) or any(a not in ("retry", "skip") for a in actions):
             raise Invalid("The actions of Ask are 'retry' and 'skip'; 'dismiss' is always offered, an answer is asked for by ctx.ask.")
         self.actions: tuple[str, ...] = tuple(actions)
 
@@ -84,3 +83,37 @@ class Stopped(BaseException):
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
         self.reason: StopReason = reason
+
+
+def gravest(error: BaseException, doubts: Sequence[BaseException]) -> BaseException:
+    """What an attempt ended with, of all that a group holds (asyncio.TaskGroup raises one); any other exception is it itself.
+
+    The gravest goes first: the authority is lost, no retry can help, the owner decides, a retry with its time, a call of unknown outcome
+    (one of `doubts`, as a whole), anything else, and a snooze only where it is all there is.
+    """
+    return min(_leaves(error, doubts), key=lambda one: _gravity(one, doubts))
+
+
+def _leaves(error: BaseException, doubts: Sequence[BaseException]) -> Iterator[BaseException]:
+    if is_one_of(error, doubts) or not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+        yield from _leaves(inner, doubts)
+
+
+def _gravity(error: BaseException, doubts: Sequence[BaseException]) -> tuple[int, float]:
+    doubtful = is_one_of(error, doubts)
+    permanent = isinstance(error, Permanent | Refused) or (isinstance(error, OutlastError) and not error.retryable)
+    order = (isinstance(error, Stopped), permanent and not doubtful, isinstance(error, Ask) and not doubtful)
+    if True in order:
+        return order.index(True), 0
+    if isinstance(error, Retry) and not doubtful:
+        return len(order), -error.after if isinstance(error.after, int | float) and error.after > 0 else 0
+    rest = (doubtful, isinstance(error, Failure), not isinstance(error, Snooze), True)
+    return len(order) + 1 + rest.index(True), 0
+
+
+def is_one_of(error: BaseException, others: Sequence[BaseException]) -> bool:
+    """Whether it is one of these very exceptions, whatever they say of their equality."""
+    return any(error is other for other in others)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias, cast
 
+from outlast.domain.moments import misfit
 from outlast.domain.payload import JSON
 from outlast.domain.refusal import Misfit, Problem
 
@@ -183,6 +184,8 @@ def _bounds(value: JSON, schema: Mapping[str, JSON]) -> Iterator[str]:
         pattern = schema.get("pattern")
         if isinstance(pattern, str) and not _matches(pattern, value):
             yield "does not have the form that is asked for"
+        if (said := misfit(value, schema)) is not None:
+            yield said
     elif isinstance(value, list):
         yield from _sized(len(value), schema, "Items", "items")
     elif isinstance(value, dict):

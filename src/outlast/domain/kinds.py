@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,7 +18,7 @@ from outlast.domain.errors import Invalid
 from outlast.domain.evolution import F, Upgrades
 from outlast.domain.limits import Limit
 from outlast.domain.model import JobView, Principal
-from outlast.domain.payload import check_text
+from outlast.domain.payload import check_names, check_text
 from outlast.domain.retry import MAX_SECONDS, RetryPolicy
 from outlast.domain.values import MISSING, decode, encode
 
@@ -158,16 +159,17 @@ class Kind(Generic[In]):
         self.input_type = input_type
         self.build = build
         self.label = check_text(label if label is not None else name, what="label", limit=defaults.MAX_LABEL)
-        self.promise = promise
+        self.promise = _checked_promise(promise)
+        for said in (success, cancel_note):
+            if not isinstance(said, str):
+                raise Invalid("success= and cancel_note= take sentences for people, or nothing.")
         self.success = success
         self.cancel_note = cancel_note
-        self.keep_claims = tuple(keep_claims)
-        if isinstance(roles, str):
-            raise Invalid("roles takes several names, for example roles=['editor'].")
+        self.keep_claims = check_names(keep_claims, what="claim", limit=MAX_NAME)
         if target is not None and not isinstance(target, Target):
             raise Invalid("target= takes what @jobs.target made.")
         self.target = target
-        self.roles = frozenset(check_text(role, what="role", limit=MAX_NAME) for role in roles)
+        self.roles = frozenset(check_names(roles, what="role", limit=MAX_NAME))
         if unique_scope not in ("owner", "tenant"):
             raise Invalid("unique_scope is 'owner' or 'tenant': whose active jobs a unique key is compared with.")
         self.unique_scope: Literal["owner", "tenant"] = unique_scope
@@ -209,6 +211,14 @@ class Kind(Generic[In]):
         plan = Plan[In](self)
         self.build(plan, value)
         return freeze(plan)
+
+
+def _checked_promise(promise: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
+    given: object = promise
+    seconds = given if isinstance(given, tuple) and len(given) == 2 else () if given is None else (given,)  # noqa: PLR2004 - a pair
+    if any(isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < math.inf for one in seconds):
+        raise Invalid("promise= is seconds to usable, above 0, or a pair of them: to usable, and to completed.")
+    return promise
 
 
 def handler_key(kind: Kind[Any], task: AnyTask[Any], version: int | None = None) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, TypeVar, get_args
 
 from outlast.domain.errors import Invalid
-from outlast.domain.payload import check_key, check_text
+from outlast.domain.payload import check_key, check_names, check_text
 
 State = Literal["queued", "running", "retrying", "needs_attention", "completed", "cancelled"]
 TaskState = Literal["blocked", "queued", "running", "retrying", "needs_attention", "completed", "skipped", "failed", "cancelled"]
@@ -43,9 +43,9 @@ class Principal:
     ) -> None:
         object.__setattr__(self, "tenant", check_text(tenant, what="tenant", limit=MAX_NAME))
         object.__setattr__(self, "subject", check_text(subject, what="subject", limit=MAX_NAME))
-        if isinstance(roles, str):
-            raise Invalid("roles takes several names, for example roles=['operator'].")
-        object.__setattr__(self, "roles", frozenset(check_text(role, what="role", limit=MAX_NAME) for role in roles))
+        object.__setattr__(self, "roles", frozenset(check_names(roles, what="role", limit=MAX_NAME)))
+        if not isinstance(claims, Mapping):
+            raise Invalid("claims takes a mapping of names to texts.")
         object.__setattr__(self, "claims", MappingProxyType(dict(claims)))
 
 

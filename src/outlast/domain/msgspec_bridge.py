@@ -13,6 +13,7 @@ from typing import Final, cast
 import msgspec
 from msgspec import inspect
 
+from outlast.domain import moments
 from outlast.domain.annotations import per_type
 from outlast.domain.payload import JSON
 from outlast.domain.refusal import Misfit, Problem
@@ -166,6 +167,8 @@ def _parts(node: inspect.Type) -> Iterable[inspect.Type]:
 def schema(hint: object) -> dict[str, object] | None:
     """The JSON Schema of the type; None where msgspec has none for it."""
     try:
-        return msgspec.json.schema(hint)
+        found = msgspec.json.schema(hint)
+        moments.mark(found, hint)
     except Exception:  # noqa: BLE001 - evaluates the host's annotations; without a schema the handler judges alone
         return None
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Final, NoReturn, TypeAlias, TypeGuard, cast
 
@@ -102,6 +102,13 @@ def check_text(value: str, *, what: str, limit: int) -> str:
     if _UNFIT.search(value):
         raise Invalid(f"The {what} has control characters, line breaks or half a surrogate pair; remove them.")
     return value
+
+
+def check_names(values: Iterable[str], *, what: str, limit: int) -> tuple[str, ...]:
+    """Several such texts, as `what` names one of them; Invalid for a single text, and for what holds none."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise Invalid(f"Several names are wanted, each a {what}: a list of texts, for example ['{what}'].")
+    return tuple(check_text(value, what=what, limit=limit) for value in values)
 
 
 def check_key(value: str, *, what: str = "idempotency key") -> str:

@@ -22,12 +22,12 @@ from uuid import UUID
 import msgspec
 
 from outlast.domain import json_schema, msgspec_bridge, pydantic_bridge
-from outlast.domain.annotations import MISSING, Hints, hints
+from outlast.domain.annotations import MISSING, Hints, hints, takes
 from outlast.domain.errors import Invalid
 from outlast.domain.payload import JSON, MAX_DEPTH, MAX_NODES, clean, dump, parse, sort_key
 from outlast.domain.refusal import Misfit, Refusal, article
 
-__all__ = ["MISSING", "STORED_INCOMPATIBLE", "Hints", "check_hint", "decode", "decode_stored", "encode", "hints", "schema_of"]
+__all__ = ["MISSING", "STORED_INCOMPATIBLE", "Hints", "check_hint", "decode", "decode_stored", "encode", "hints", "schema_of", "takes"]
 
 STORED_INCOMPATIBLE: Final = "stored_incompatible"
 _ADVICE: Final = "annotate the function with what it returns"

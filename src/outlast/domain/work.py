@@ -262,6 +262,7 @@ class Control(Enum):
     ALREADY_COMPLETED = "already_completed"
     SUPERSEDED = "superseded"
     NOT_OFFERED = "not_offered"
+    OWNERS_ALONE = "owners_alone"  # a call of unknown outcome is repeated by the word of the owner, nobody else's
     NO_TARGET = "no_target"
     MISANSWERED = "misanswered"  # not what a question about an effect is answered with
 

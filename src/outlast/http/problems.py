@@ -41,6 +41,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = {
     "no_target": Entry(409, "The job has no target"),
     "nothing_parked": Entry(409, "No result waits to be applied"),
     "target_changed": Entry(409, "The target is at another version"),
+    "target_failed": Entry(409, "The result could not be put there"),
     "not_ready": Entry(409, "There is no result yet", retryable=True),
     "still_admitting": Entry(409, "A request with this key is still being admitted", retryable=True),
     "unique_active": Entry(409, "Another job with this unique key is active"),

@@ -230,6 +230,7 @@ API: Final = (
             "request_timeout",
             "nothing_parked",
             "target_changed",
+            "target_failed",
             "too_large",
             "unsupported_media_type",
             "invalid",

@@ -23,7 +23,7 @@ class Access(Enum):
     READ = "the owner, and operators of the tenant"
     OWNER = "the owner; operators of the tenant may see the job, and get 403"
     CONTROL = "the owner, and operators of the tenant, with a mutation"
-    DECIDE = "the owner; an operator of the tenant may only retry"
+    DECIDE = "the owner; an operator of the tenant may only retry, and no call of unknown outcome"
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,6 +231,32 @@ class Zombie(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TargetFailed(Event):
+    """The function of a target failed when an owner applied a result. `error` is its type and place: its text may hold values."""
+
+    level: ClassVar[str] = "ERROR"
+    job_id: str
+    error: str
+    correlation_id: str
+
+    def text(self) -> str:
+        return f"the result of job {self.job_id} could not be put into its target ({self.error})"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMissing(Event):
+    """A task attached its result, and its job has no target: the result is kept as the task's output."""
+
+    level: ClassVar[str] = "WARNING"
+    task: str
+    job_id: str
+    correlation_id: str
+
+    def text(self) -> str:
+        return f"{self.task} of job {self.job_id} attached a result, but the job was submitted without target=: it is kept as the output"
+
+
+@dataclass(frozen=True, slots=True)
 class LoopDied(Event):
     """A background loop ended by an error; the worker stops. `error` is the exception's type and place: its text may hold values."""
 

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, cast
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -36,13 +36,15 @@ class Wrong(Exception):
 
 @dataclass(slots=True)
 class Fault:
-    """What goes wrong at the next calls. `after`: once the effect is recorded."""
+    """What goes wrong at the next calls, with `match` at those whose body has that text. `after`: once the effect is recorded."""
 
     mode: str = "none"
     status: int = 500
     retry_after: float | str | None = None
     seconds: float = _HELD
     times: int = 0
+    match: str = ""
+    met: int = 0
 
 
 @dataclass(slots=True)
@@ -51,7 +53,8 @@ class Book:
 
     effects: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     documents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    fault: Fault = field(default_factory=Fault)
+    faults: dict[str, Fault] = field(default_factory=dict[str, Fault])  # by what they match
+    past: list[Fault] = field(default_factory=list[Fault])  # all that were armed, in order
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record(self, key: str, body: object) -> tuple[int, dict[str, Any]]:
@@ -64,12 +67,21 @@ class Book:
         self.effects[key] = made
         return 201, {"id": made["id"]}
 
-    def next_fault(self) -> Fault:
-        """What goes wrong now; each time once."""
-        if self.fault.times <= 0:
-            return Fault()
-        self.fault.times -= 1
-        return self.fault
+    def arm(self, fault: Fault) -> None:
+        """In place of the one that matches the same."""
+        self.faults[fault.match] = fault
+        self.past.append(fault)
+
+    def next_fault(self, body: object) -> Fault:
+        """What goes wrong now; each time once. One that matches this call goes before the one for any."""
+        text = json.dumps(body, ensure_ascii=False)
+        for match in sorted(self.faults, key=len, reverse=True):
+            fault = self.faults[match]
+            if match in text and fault.times > 0:
+                fault.times -= 1
+                fault.met += 1
+                return fault
+        return Fault()
 
     def put(self, ref: str, text: object, version: object) -> tuple[int, dict[str, Any]]:
         """Changes a document whose version is the one that was named; None makes one."""
@@ -115,6 +127,8 @@ class Handler(BaseHTTPRequestHandler):
     def _get(self) -> tuple[int, object]:
         url = urlsplit(self.path)
         with self.book.lock:
+            if url.path == "/faults":
+                return 200, {"items": [asdict(fault) for fault in self.book.past]}
             if url.path == "/effects":
                 keys = parse_qs(url.query).get("key")
                 found = self.book.effects
@@ -128,16 +142,17 @@ class Handler(BaseHTTPRequestHandler):
     def _post(self) -> tuple[int, object] | None:
         path, body = urlsplit(self.path).path, self._body()
         if path == "/faults":
+            fault = _fault(body)
             with self.book.lock:
-                self.book.fault = _fault(body)
-            return 200, {"mode": self.book.fault.mode, "times": self.book.fault.times}
+                self.book.arm(fault)
+            return 200, {"mode": fault.mode, "times": fault.times}
         if path != "/effects":
             raise Wrong(404, "there is no such thing")
         key = self.headers.get("Idempotency-Key", "")
         if not _KEY.fullmatch(key):
             raise Wrong(400, "the header Idempotency-Key is 1 to 255 visible ASCII characters")
         with self.book.lock:
-            fault = self.book.next_fault()
+            fault = self.book.next_fault(body)
             if fault.mode == "status":
                 return self._broken(fault)
             status, made = self.book.record(key, body)
@@ -234,8 +249,8 @@ def _members(body: object, known: set[str], advice: str) -> dict[str, Any]:
 
 def _fault(body: object) -> Fault:
     made = Fault(times=1)
-    known = {"mode", "status", "retry_after", "seconds", "times"}
-    for name, value in _members(body, known, "a fault has mode, status, retry_after, seconds and times").items():
+    known = {"mode", "status", "retry_after", "seconds", "times", "match"}
+    for name, value in _members(body, known, "a fault has mode, status, retry_after, seconds, times and match").items():
         setattr(made, name, value)
     number = (int, float)
     if (
@@ -243,6 +258,7 @@ def _fault(body: object) -> Fault:
         or type(made.status) is not int
         or not 400 <= made.status <= 599  # noqa: PLR2004 - what says that something went wrong
         or type(made.times) is not int
+        or not isinstance(made.match, str)
         or isinstance(made.seconds, bool)
         or not isinstance(made.seconds, number)
         or not 0 <= made.seconds <= 60  # noqa: PLR2004 - a minute is long enough for any time-out
@@ -250,7 +266,7 @@ def _fault(body: object) -> Fault:
         or "\n" in str(made.retry_after)
         or "\r" in str(made.retry_after)
     ):
-        raise Wrong(422, f"mode is one of {', '.join(MODES)}; status 400 to 599; seconds 0 to 60; times a whole number")
+        raise Wrong(422, f"mode is one of {', '.join(MODES)}; status 400 to 599; seconds 0 to 60; times a whole number; match text")
     return made
 
 
@@ -266,7 +282,13 @@ def main() -> None:
     """Serves until it is ended."""
     parser = argparse.ArgumentParser(prog="python -m outlast.rehearsal.provider", description="A provider that misbehaves on request.")
     parser.add_argument("--port", type=int, default=8700, help="0 takes a free one")
-    server = serve(parser.parse_args().port)
+    port = parser.parse_args().port
+    try:
+        server = serve(port)
+    except (OSError, OverflowError) as error:
+        parser.error(
+            f"it cannot listen on port {port} ({getattr(error, 'strerror', None) or error}); name another one, or 0 for a free one"
+        )
     print(f"listening on http://127.0.0.1:{server.server_address[1]}", flush=True)
     try:
         server.serve_forever()

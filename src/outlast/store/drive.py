@@ -115,6 +115,11 @@ _REFUSALS: Mapping[Fault, Callable[[], OutlastError]] = {
 }
 
 
+def refusal_of(fault: Fault) -> OutlastError | None:
+    """What a fault of the database means for a caller whose own statements met it; None where the fault is those statements' own."""
+    return None if fault in (Fault.DATA, Fault.SCHEMA, Fault.UNKNOWN) else _REFUSALS[fault]()
+
+
 def contended() -> Contended:
     """For a caller's own transaction, which only the caller can begin anew."""
     return Contended("Another transaction has just committed what this one cannot see. Nothing was written; begin a new transaction.")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE, PAUSE_MAX
 from outlast.domain.errors import OutlastError
-from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason
+from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason, gravest, is_one_of
 from outlast.domain.kinds import AnyTask, Permission
 from outlast.domain.model import Principal
 from outlast.domain.payload import clean
@@ -105,10 +106,11 @@ class Runner:
             saving = _saving(returned)
             if saving is not None and returned is state.made and state.settled is None:
                 if isinstance(saving, Attaching):
-                    return Committed(await committing.attach(state, kind.target, saving.value))
+                    ended = await committing.attach(state, kind.target, saving.value)
+                    return ended if isinstance(ended, Finished) else Committed(ended)
                 return Committed(await committing.commit(state, saving.save, saving.args, saving.kwargs))
         except BaseException as error:
-            return self._judged(hold, error, state.doubt) if state.settled is None else Committed(state.settled)
+            return self._judged(hold, error, state.doubts) if state.settled is None else Committed(state.settled)
         return self._result(state, returned) if state.settled is None else Committed(state.settled)
 
     async def _refused(self, permission: Permission, hold: Hold, owner: Principal) -> Outcome | None:
@@ -116,7 +118,7 @@ class Runner:
         try:
             allowed = await permitted(permission, hold, owner, self._store, self._threads)
         except asyncio.CancelledError as error:
-            return self._judged(hold, error, None)
+            return self._judged(hold, error, ())
         except BaseException as error:  # whatever the host's function raises, nothing runs without its word
             return self._failed(hold, "permission_unknown", UNKNOWN, error)
         return None if allowed else self._failed(hold, "not_permitted", NOT_PERMITTED, None, permanent=True)
@@ -157,50 +159,48 @@ class Runner:
             return self._failed(hold, "result_invalid", "The task's result cannot be stored.", error, permanent=True)
         return Finished(hold.claimed.ref, self._worker, body, state.resource)
 
-    def _judged(self, hold: Hold, error: BaseException, doubt: BaseException | None) -> Outcome:
+    def _judged(self, hold: Hold, error: BaseException, doubts: Sequence[BaseException]) -> Outcome:
         try:
-            return self._classified(hold, error, doubt)
+            return self._classified(hold, gravest(error, doubts), doubts, error)
         except BaseException:  # a failure that never called its parent's constructor, say, has no code
             return self._failed(hold, "error", _SAFE_WORDS, error, permanent=isinstance(error, Permanent | Refused))
 
-    def _classified(self, hold: Hold, error: BaseException, doubt: BaseException | None) -> Outcome:
+    def _classified(self, hold: Hold, error: BaseException, doubts: Sequence[BaseException], whole: BaseException) -> Outcome:
+        """whole: what was raised, for operators; a group, perhaps, of which `error` is the gravest."""
         lost = hold.lost()
         if isinstance(error, Stopped) and lost is not None:
             return Ended(error.reason)
         if isinstance(error, asyncio.CancelledError) and (hold.cut or lost is not None):
             return Ended(lost or "replaced")
+        if is_one_of(error, doubts):  # whatever it is: a call that raises Permanent may have happened too
+            return self._failed(hold, "outcome_unknown", _DOUBT_WORDS, whole)
         if isinstance(error, Snooze):
             return Snoozed(round(error.after * 1000))
         if isinstance(error, Ask):
-            ref = hold.claimed.ref
-            return Asked(
-                ref,
-                self._worker,
-                error.code,
-                clean(error.message, limit=MAX_MESSAGE),
-                actions_of(error),
-                effect=error.effect if isinstance(error, EffectUnknown) else None,
-                input_schema=error.input_schema if isinstance(error, Question | EffectUnknown) else None,
-            )
+            return self._asked(hold, error)
         if isinstance(error, Permanent | Refused):
-            return self._failed(hold, error.code, error.message, error, permanent=True)
+            return self._failed(hold, error.code, error.message, whole, permanent=True)
         if isinstance(error, Retry):
             after = None if error.after is None else parse_retry_after(error.after, now_ms=0)
             rest = after is not None and error.pause_key
-            return self._failed(hold, error.code, error.message, error, retry_after_ms=after, pause_key=rest)
+            return self._failed(hold, error.code, error.message, whole, retry_after_ms=after, pause_key=rest)
         if isinstance(error, Failure):
-            return self._failed(hold, error.code, error.message, error)
+            return self._failed(hold, error.code, error.message, whole)
         if isinstance(error, OutlastError):
-            return self._failed(
-                hold,
-                error.code,
-                _SAFE_WORDS if error.retryable else error.message,
-                error,
-                permanent=not error.retryable,
-            )
-        if error is doubt:
-            return self._failed(hold, "outcome_unknown", _DOUBT_WORDS, error)
-        return self._failed(hold, "error", _SAFE_WORDS, error)
+            words = _SAFE_WORDS if error.retryable else error.message
+            return self._failed(hold, error.code, words, whole, permanent=not error.retryable)
+        return self._failed(hold, "error", _SAFE_WORDS, whole)
+
+    def _asked(self, hold: Hold, error: Ask) -> Asked:
+        return Asked(
+            hold.claimed.ref,
+            self._worker,
+            error.code,
+            clean(error.message, limit=MAX_MESSAGE),
+            actions_of(error),
+            effect=error.effect if isinstance(error, EffectUnknown) else None,
+            input_schema=error.input_schema if isinstance(error, Question | EffectUnknown) else None,
+        )
 
     def _failed(
         self,

@@ -39,7 +39,7 @@ class AttemptState:
     steps: frozenset[str] | None = None  # names of those stored before, read once and only by a replacement
     seen: set[str] = field(default_factory=set[str])
     effects: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    doubt: BaseException | None = None  # what left the outcome of an effect unknown
+    doubts: list[BaseException] = field(default_factory=list[BaseException])  # what left the outcome of an effect unknown
 
     @property
     def deadline(self) -> datetime:

@@ -15,6 +15,8 @@ from outlast.domain.model import MAX_NAME
 from outlast.domain.payload import check_text
 from outlast.domain.values import MISSING, decode, decode_stored, encode, hints
 from outlast.domain.work import Finished, Settled, Verdict
+from outlast.observe.events import TargetMissing
+from outlast.observe.hub import emit
 from outlast.store.drive import Fault, adrive, drive, with_subprograms
 from outlast.store.program import Rows, Statement
 from outlast.store.programs import completion, steps, targets
@@ -84,14 +86,18 @@ async def commit(state: AttemptState, save: Callable[..., Any], args: tuple[Any,
     return settled(state, await state.threads.run(run, state.hold.threads))
 
 
-async def attach(state: AttemptState, target: Target[Any] | None, value: object) -> Settled:
-    """Brings a value to the job's target, or parks it: the target was changed or taken over meanwhile."""
+async def attach(state: AttemptState, target: Target[Any] | None, value: object) -> Settled | Finished:
+    """Brings a value to the job's target, or parks it: the target was changed or taken over meanwhile.
+
+    In a job without a target it is still to be finished, as a result that is returned: work that is done is never lost.
+    """
     result = result_of(state, value)
     state.hold.check()
     ref = result.ref
     row: TargetRow = await state.store.run(targets.target_of(ref))
     if target is None or row.ref is None or row.version is None:
-        raise Permanent("no_target", "The job has no target that its result could be attached to.")
+        emit(TargetMissing(state.task.name, ref.job_id, state.hold.claimed.correlation_id))
+        return result
     if not row.taken_over:
         try:
             return settled(state, await _attached(state, target, row.ref, row.version, value=value, result=result))

@@ -58,8 +58,8 @@ class _Context:
     def attach(self, value: T) -> Completion[T]:
         """The job's target and this completion commit together, if nobody changed or took over the target.
 
-        Else the value is parked: the task completes, and the owner may apply it. Permanent failure `no_target`, nothing written, in a job
-        without one.
+        Else the value is parked: the task completes, and the owner may apply it. In a job without a target it is the task's result, as if
+        it were returned.
         """
         completion = Completion(value, self._state, Attaching(value))
         self._state.made = completion
@@ -179,7 +179,8 @@ class Context(_Context):
     async def ask(self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()) -> T:
         """The owner's answer to this task's question `code`.
 
-        Without one yet it ends the attempt as Ask does, with `answer` among the actions.
+        Without one yet it ends the attempt as Ask does, with `answer` among the actions. Invalid, permanent, for a type that JSON cannot be
+        read as. An answer that the type refuses though its schema does not (a check of its own) is asked for again, with the reason.
         """
         return cast("T", await self._recall(ask(self._state, code, message, answer, actions)))
 
@@ -270,7 +271,8 @@ class SyncContext(_Context):
     def ask(self, code: str, message: str, *, answer: type[T], actions: Sequence[Literal["retry", "skip"]] = ()) -> T:
         """The owner's answer to this task's question `code`.
 
-        Without one yet it ends the attempt as Ask does, with `answer` among the actions.
+        Without one yet it ends the attempt as Ask does, with `answer` among the actions. Invalid, permanent, for a type that JSON cannot be
+        read as. An answer that the type refuses though its schema does not (a check of its own) is asked for again, with the reason.
         """
         return cast("T", self._recall(ask(self._state, code, message, answer, actions)))
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from outlast.domain.defaults import LONGEST
-from outlast.domain.effects import Confirmed, EffectCall, Judged, Met, answer_schema, input_hash
+from outlast.domain.effects import EFFECT_UNKNOWN, Confirmed, EffectCall, Judged, Met, answer_schema, input_hash
 from outlast.domain.errors import Invalid, OutlastError
-from outlast.domain.failures import Ask, Refused, Retry, Stopped
+from outlast.domain.failures import Ask, Refused, Retry, Snooze, Stopped
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, check_hint, decode_stored, encode, hints, schema_of
+from outlast.domain.values import MISSING, check_hint, decode_stored, encode, hints, schema_of, takes
 from outlast.domain.work import Verdict
 from outlast.store.programs import effects
 from outlast.worker.attempt_state import AttemptState
@@ -30,7 +30,7 @@ class EffectUnknown(Ask):
 
     def __init__(self, wanted: EffectCall, made_as: object) -> None:
         words = f"It is not known whether {wanted.name!r} took place. Look it up, and say so; or try again, and it may happen twice."
-        super().__init__("effect_unknown", words, actions=())
+        super().__init__(EFFECT_UNKNOWN, words, actions=())
         self.actions = ("retry", "answer", "skip")
         self.effect = (wanted.name, wanted.input_hash)
         self.input_schema = answer_schema(schema_of(made_as))
@@ -64,6 +64,15 @@ class Wanted:
         body = encode(self.logical, limit=limit, what="effect's input")
         return EffectCall(self.name, input_hash(body, limit=limit), max(1, round(self.timeout * 1000)))
 
+    def lasting(self, call: EffectCall, left: float) -> EffectCall:
+        """The call as it is begun with so many seconds left: a coroutine is cancelled with its attempt, so nobody waits for it longer.
+
+        What runs in a thread cannot be, nor may what a lambda gives: they have their own time.
+        """
+        if self.blocking or not inspect.iscoroutinefunction(self.fn):
+            return call
+        return replace(call, timeout_ms=max(1, min(call.timeout_ms, round(left * 1000))))
+
     @property
     def made_as(self) -> object:
         """The annotation by which the outcome is read back; MISSING for a lambda."""
@@ -75,6 +84,8 @@ def _check_function(fn: object, what: str, *, blocking: bool) -> None:
         raise Invalid(f"The {what} of an effect is a function that takes the key, for example lambda key: send(text, key).")
     if blocking and inspect.iscoroutinefunction(fn):
         raise Invalid(f"A task that is a plain def gives plain functions to ctx.effect; {what} is an async def.")
+    if not takes(fn, 1):
+        raise Invalid(f"The {what} of an effect takes the key and nothing more, for example lambda key: send(text, key).")
 
 
 def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
@@ -87,7 +98,7 @@ def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
     ask = effects.begin
     while True:
         state.hold.check()
-        met: Met | Verdict = yield ask(ref, call)
+        met: Met | Verdict = yield ask(ref, wanted.lasting(call, state.hold.deadline - time.monotonic()))
         if isinstance(met, Verdict):
             reason = REASONS.get(met, "replaced")
             state.hold.lose(reason)
@@ -97,7 +108,7 @@ def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
         if met.state == "intended":
             return (yield from _call(state, wanted, met))
         if met.wait_ms > 0:
-            yield from _wait(state, met.wait_ms / 1000)
+            yield from _wait(state, met.wait_ms / 1000, wanted.timeout)
         elif wanted.reconcile is not None:
             found = yield from _reconcile(state, wanted, met, wanted.reconcile)
             if found is not None:
@@ -120,7 +131,7 @@ def _call(state: AttemptState, wanted: Wanted, met: Met) -> Recall[Made]:
         yield from _report(state, met, "refused")
         return made
     yield from _report(state, met, "unknown")
-    state.doubt = made.error
+    state.doubts.append(made.error)
     return made
 
 
@@ -132,7 +143,8 @@ def _reconcile(state: AttemptState, wanted: Wanted, met: Met, ask: Callable[[str
         yield from _report(state, met, "refused")
         return None
     if made.error is not None:
-        state.doubt = made.error
+        if not isinstance(made.error, Retry):  # whose time counts
+            state.doubts.append(made.error)
         return made
     found: object = made.value
     if not isinstance(found, Confirmed):
@@ -173,9 +185,14 @@ def _report(state: AttemptState, met: Met, to: Literal["confirmed", "refused", "
         pause = min(pause * 2, 2.0)
 
 
-def _wait(state: AttemptState, seconds: float) -> Recall[None]:
-    """Until an earlier claim's call is over by its own time-out."""
+def _wait(state: AttemptState, seconds: float, needed: float) -> Recall[None]:
+    """Until an earlier claim's call is over by its own time-out: here, if what is `needed` then is left, else in a snooze.
+
+    An attempt that ended while it only waited would be used up for nothing.
+    """
     until = time.monotonic() + seconds
+    if until + needed > state.hold.deadline:
+        raise Snooze(seconds)
     while (left := until - time.monotonic()) > 0:
         state.hold.check()
         yield Waiting(min(left, _SLICE))

@@ -94,8 +94,13 @@ async def _acall(fn: Callable[[str], Any], key: str, timeout: float) -> Made:
         async with asyncio.timeout(timeout):
             value = fn(key)
             return Made(await value if inspect.isawaitable(value) else value)
-    except asyncio.CancelledError:
-        raise  # the attempt is over; what became of the call is found out by the next one
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise  # the attempt is over; what became of the call is found out by the next one
+        ended = RuntimeError("The call was cancelled by what it called.")  # as it is, a task group would pass over it
+        ended.__cause__ = error
+        return Made(error=ended)
     except BaseException as error:
         return Made(error=error)
 

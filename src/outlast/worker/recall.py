@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from outlast.domain.errors import Invalid, NotAParent
@@ -10,7 +10,7 @@ from outlast.domain.failures import Ask, Stopped, StopReason
 from outlast.domain.kinds import AnyTask, parse_handler
 from outlast.domain.model import Action
 from outlast.domain.payload import check_text
-from outlast.domain.values import MISSING, decode, decode_stored, encode, hints, schema_of
+from outlast.domain.values import MISSING, check_hint, decode, decode_stored, encode, hints, schema_of
 from outlast.domain.work import ParentRow, Verdict
 from outlast.store.programs import steps
 from outlast.store.protocol import Store, SyncRunner
@@ -130,18 +130,19 @@ def outputs(state: AttemptState, task: AnyTask[Any]) -> Recall[dict[str, Any]]:
 
 def ask(state: AttemptState, code: str, message: str, answer: object, actions: Sequence[str]) -> Recall[Any]:
     """The owner's answer of this code, or the question."""
-    wrong = [a for a in actions if a not in ("retry", "skip")]
-    if wrong:
+    if not isinstance(actions, Iterable) or any(a not in ("retry", "skip") for a in actions):
         raise Invalid("The further actions of a question are 'retry' and 'skip'; 'answer' and 'dismiss' are always offered.")
+    check_hint(answer, what="answer of ctx.ask")
     body: str | None = None
     if state.hold.claimed.ref.fence > 1:
         body = yield steps.answer_of(state.hold.claimed.ref, code)
+    why = ""
     if body is not None:
         try:
-            return decode(body, answer, forbid_unknown=True)
-        except Invalid:
-            pass  # not what was asked for: ask again
-    raise Question(code, message, actions=actions, input_schema=schema_of(answer))
+            return decode(body, answer, what="answer before", forbid_unknown=True)
+        except Invalid as error:  # not what was asked for: ask again, and say why
+            why = f" {error.message}"
+    raise Question(code, message + why, actions=actions, input_schema=schema_of(answer))
 
 
 def _parents(state: AttemptState, task: AnyTask[Any]) -> Recall[list[ParentRow]]:

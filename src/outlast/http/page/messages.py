@@ -289,6 +289,7 @@ def steps_stored(stored: int) -> str:
 NOT_DONE: Final[Mapping[str, str]] = {
     "stale_version": "Not done: the job had changed",
     "target_changed": "Not done: it has another version by now",
+    "target_failed": "Not done: the result could not be put there",
     "nothing_parked": "Not done: there is nothing to put there",
     "already_completed": "Not cancelled: the job had completed before",
     "attention_superseded": "Not done: the question had been settled before",

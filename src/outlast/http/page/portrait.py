@@ -10,6 +10,7 @@ from typing import Final
 from starlette.responses import Response
 
 from outlast.client import calls
+from outlast.domain.effects import EFFECT_UNKNOWN
 from outlast.domain.errors import Forbidden
 from outlast.domain.model import Action, Attention, JobView, Recovery, TaskView
 from outlast.http.call import Call, query
@@ -111,9 +112,7 @@ async def _past(call: Call, view: JobView) -> Recovery | None:
 def _questions(view: JobView, tasks: tuple[TaskView, ...], past: Recovery | None) -> list[Question]:
     optional = {task.label for task in tasks if not task.required}
     asked = past.attention if past is not None else () if view.attention is None else (view.attention,)
-    questions = [
-        Question(one, _answer_first(one.actions) if past is not None else _operators(one.actions), one.label in optional) for one in asked
-    ]
+    questions = [Question(one, _answer_first(one.actions) if past is not None else _operators(one), one.label in optional) for one in asked]
     return [] if view.final else questions
 
 
@@ -122,6 +121,6 @@ def _answer_first(actions: tuple[Action, ...]) -> tuple[Action, ...]:
     return tuple(sorted(actions, key=lambda action: action != "answer"))
 
 
-def _operators(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+def _operators(asked: Attention) -> tuple[Action, ...]:
     """Those that are not the owner's alone."""
-    return tuple(action for action in actions if action == "retry")
+    return tuple(action for action in asked.actions if action == "retry" and asked.code != EFFECT_UNKNOWN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from outlast.domain.access import Scope
+from outlast.domain.access import Scope, owns
 from outlast.domain.effects import EffectRef, Word, word_of
 from outlast.domain.errors import Invalid
 from outlast.domain.work import Control, Settled, TaskRef, Verdict
@@ -46,7 +46,10 @@ def act(
     actor: str,
     retention_ms: int,
 ) -> Program[Control]:
-    """Takes the owner's decision on one open question (T17 to T20). The same request again is a success without a write."""
+    """Takes the owner's decision on one open question (T17 to T20). The same request again is a success without a write.
+
+    actor: who decides, and of a question about an effect that must be the job's owner: an operator's retry could make a call twice.
+    """
     locked = yield Statement("lock_job", {"tenant": scope.tenant, "job_id": job_id, "owner": scope.owner})
     if not locked:
         return Control.NOT_FOUND
@@ -58,6 +61,8 @@ def act(
         return Control.NOT_OFFERED
     if resolved:
         return Control.REPEATED if taken == action and taken_hash == request_hash else Control.SUPERSEDED
+    if name is not None and not owns(locked[0][3], actor):
+        return Control.OWNERS_ALONE
     try:
         word = None if name is None or action not in ("retry", "answer") else word_of(answer)
     except Invalid:

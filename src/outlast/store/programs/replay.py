@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlast.domain.access import Scope
+from outlast.domain.access import Scope, owns
 from outlast.domain.effects import EffectRef, word_of
 from outlast.domain.work import Asking, Control
 from outlast.store.program import Access, Program, Statement, operation
@@ -23,16 +23,19 @@ def asking(wanted: Asking, *, after: tuple[str, str] | None, limit: int) -> Prog
 
 @operation(Access.TRANSACTION)
 def replay(scope: Scope, job_id: str, *, audit_id: str, actor: str, reason: str, request_hash: str, retention_ms: int) -> Program[Control]:
-    """Takes `retry` for every open question that offers it. With none open it is a success without a write, as its own repeat is."""
+    """Takes `retry` for every open question that offers it. With none open it is a success without a write, as its own repeat is.
+
+    A question about a call of unknown outcome is left to the job's owner: a repeat may be a second mail.
+    """
     place = {"tenant": scope.tenant, "job_id": job_id}
     locked = yield Statement("lock_job", {**place, "owner": scope.owner})
     if not locked:
         return Control.NOT_FOUND
-    state, root = locked[0][0], locked[0][2]
+    state, _, root, owner = locked[0]
     if state in ("completed", "cancelled"):
         return Control.ALREADY_COMPLETED if state == "completed" else Control.SUPERSEDED
     asked = yield Statement("open_questions", place)
-    offered = [row for row in asked if "retry" in str(row[2]).split()]
+    offered = [row for row in asked if "retry" in str(row[2]).split() and (row[5] is None or owns(owner, actor))]
     if not offered:
         return Control.NOT_OFFERED if asked else Control.REPEATED
     job = JobChange(scope.tenant, job_id)

@@ -26,7 +26,9 @@ def violations(state: State, before: State) -> list[str]:
         *(f for job in jobs.values() for f in of_job(job) if f.rule.full not in _ASIDE),
         *(f for row in _effects(state, jobs) for f in of_effect(row)),
     ]
-    found += [f"the job {id} has {len(job.tasks)} of {job.job.total} tasks" for id, job in jobs.items() if len(job.tasks) != job.job.total]
+    found += [
+        f"the job {job_id} has {len(job.tasks)} of {job.job.total} tasks" for job_id, job in jobs.items() if len(job.tasks) != job.job.total
+    ]
     found += [f"{f.rule.full}: task {f.no} of {f.job_id}: {f.found}; should be: {f.expected}" for f in findings]
     return found + _beside(state, jobs) + _outlived(state, before) + _monotone(state, before)
 

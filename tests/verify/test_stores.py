@@ -309,6 +309,8 @@ def test_a_file_whose_index_lacks_a_row_is_found(backend: Backend, tmp_path: Pat
             "insert into outlast_quota_job select tenant, owner, kind, ? from outlast_quota_job limit 1",
             [(f"00000000-0000-7000-8000-{n:012}",) for n in range(150 * many)],
         )
+        connection.execute("create table hosts (a text not null, b text not null, primary key (b)) without rowid")
+        connection.execute("insert into hosts values ('a', 'b')")
         connection.execute("pragma writable_schema = on")
         changed = "update sqlite_master set sql = replace(sql, '(due_at)', '(fence)') where name = ?"
         connection.execute(changed, ("outlast_entry_due",))
@@ -316,6 +318,7 @@ def test_a_file_whose_index_lacks_a_row_is_found(backend: Backend, tmp_path: Pat
     of_file = [f for f in found["findings"] if f["rule"] == "I5"]
     assert (len(found["findings"]) - len(of_file), {f["job"] for f in of_file}) == (150 * many, {None})
     assert "missing from index outlast_entry_due" in of_file[0]["found"]
+    assert not any("hosts" in f["found"] for f in of_file)
     assert "missing from index outlast_entry_due; should be: " in run(f"sqlite:///{path}", "--limit", "500", code=1).stdout
 
 

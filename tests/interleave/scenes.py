@@ -292,7 +292,7 @@ def _effects(b: Builder) -> None:
 def _reruns(b: Builder) -> None:
     """Two jobs that repeat a third one: their tasks, both held, are about one effect."""
     for made, key in ((JOB, "k1"), (OTHER, "k2")):
-        b.run(admission.admit([replace(job(task(0), id=made, key=key), effect_root=ROOT)]))
+        b.run(admission.admit([replace(job(task(0), id=made, key=key), effect_root=ROOT, rerun_of=ROOT)]))
     b.hold(0)
     b.hold(0)
 

@@ -127,7 +127,6 @@ def test_names_and_claims_are_several(wrong: Any) -> None:
         {"still_permitted": lambda owner, job, more: True},
         {"still_permitted": lambda owner, job, *, more: True},
     ],
-    ids=repr,
 )
 def test_what_a_kind_cannot_do_with_is_refused_when_it_is_registered(options: dict[str, Any]) -> None:
     with pytest.raises(Invalid):

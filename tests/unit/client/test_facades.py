@@ -17,6 +17,7 @@ from outlast.domain.model import Principal
 from outlast.domain.registry import Registry
 from outlast.store.program import Access, Operation
 
+ROOMS = (submitting, reading, deciding, operating)
 APP = Application(Registry(), Settings(), "")
 ANN = Principal("acme", "ann")
 
@@ -128,9 +129,7 @@ async def test_a_method_passes_on_what_it_is_given(name: str, monkeypatch: pytes
         yield 0.0  # a pause
         return f"{first}!"
 
-    module = next(
-        module for module in (submitting, reading, deciding, operating) if getattr(module, call, None).__module__ == module.__name__
-    )
+    module = next(m for m in ROOMS if getattr(vars(m).get(call), "__module__", "") == m.__name__)
     monkeypatch.setattr(module, call, fake)
     store = Store("one", "two")
     later, now = both(store)

@@ -3,7 +3,7 @@
 from outlast.app import Outlast
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
-from outlast.client.calls import Submission
+from outlast.client.submitting import Submission
 from outlast.domain.conflicts import AlreadyCompleted, Conflict, Expired, NotReady, StaleVersion, UniqueActive
 from outlast.domain.cron import Cron
 from outlast.domain.defaults import Settings

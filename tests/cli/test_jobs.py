@@ -13,7 +13,7 @@ import pytest
 
 from cli.conftest import Shell
 from outlast import OutcomeUnknown
-from outlast.client import calls
+from outlast.client import operating
 from outlast.domain.work import Admission
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -361,7 +361,7 @@ def test_what_was_decided_meanwhile_is_skipped(either: Shell, monkeypatch: pytes
             begun = True
             either.run("jobs", "cancel", cancelled)
             either.run("jobs", "retry", retried)
-        return calls.replayed(*args)
+        return operating.replayed(*args)
 
     monkeypatch.setattr("outlast.cli.replay.replayed", quicker)
     said = replayed(either)

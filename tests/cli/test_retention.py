@@ -9,7 +9,7 @@ import pytest
 
 from cli.conftest import Shell
 from invariants import query
-from outlast.client.calls import person_digest
+from outlast.client.operating import person_digest
 from outlast.store.open import open_store
 from outlast.store.program import Operation
 from outlast.store.programs import claims, control

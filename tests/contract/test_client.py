@@ -12,8 +12,8 @@ import pytest
 from contract.backends import START_MS
 from contract.harness import Harness
 from outlast.app import Outlast
-from outlast.client import calls
-from outlast.client.calls import Submission
+from outlast.client import deciding, reading, submitting
+from outlast.client.submitting import Submission
 from outlast.domain.conflicts import AlreadyCompleted, Conflict, NotReady, StaleVersion
 from outlast.domain.errors import Forbidden, Invalid, KeyReused, NotFound, OutlastError
 from outlast.domain.kinds import Plan
@@ -71,33 +71,33 @@ class Caller:
         return self.handle(pages, owner=owner, kind=kind, **options).id
 
     def handle(self, pages: int = 0, *, owner: Principal = ANN, kind: Any = typeset, **options: Any) -> Any:
-        prepared = calls.prepare(
+        prepared = submitting.prepare(
             APP, kind, Book(pages), owner=owner, key=options.pop("key", None), not_before=options.pop("not_before", None)
         )
-        return self.h.drive(calls.submit(APP, prepared))
+        return self.h.drive(submitting.submit(APP, prepared))
 
     def many(self, *submissions: Submission, owner: Principal = ANN) -> Any:
-        prepared = [calls.prepare(APP, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before) for s in submissions]
-        return self.h.drive(calls.submit_many(APP, prepared))
+        prepared = [submitting.prepare(APP, s.kind, s.input, owner=owner, key=s.key, not_before=s.not_before) for s in submissions]
+        return self.h.drive(submitting.submit_many(APP, prepared))
 
     def get(self, job: str, who: Principal = ANN) -> Any:
-        return self.h.drive(calls.get(APP, job, who))
+        return self.h.drive(reading.get(APP, job, who))
 
     def cancel(self, job: str, who: Principal = ANN, version: int | None = None) -> Any:
-        return self.h.drive(calls.cancel(APP, job, who, version))
+        return self.h.drive(deciding.cancel(APP, job, who, version))
 
     def act(self, job: str, attention: str, action: Any, who: Principal = ANN, given: Any = None) -> Any:
-        return self.h.drive(calls.act(APP, job, attention, action=action, principal=who, given=given))
+        return self.h.drive(deciding.act(APP, job, attention, action=action, principal=who, given=given))
 
     def result(self, job: str, task: Any = None, who: Principal = ANN, label: str | None = None) -> Any:
-        return self.h.drive(calls.result(APP, job, task, who, label))
+        return self.h.drive(reading.result(APP, job, task, who, label))
 
     def rerun(self, job: str, who: Principal = ANN, key: str | None = None) -> Any:
-        return self.h.drive(calls.rerun_job(APP, job, who, key))
+        return self.h.drive(submitting.rerun_job(APP, job, who, key))
 
     def page(self, who: Principal = ANN, **options: Any) -> Any:
         wanted = {"state": None, "kind": None, "limit": 50, "cursor": None, **options}
-        return self.h.drive(calls.list_jobs(APP, who, **wanted))
+        return self.h.drive(reading.list_jobs(APP, who, **wanted))
 
     def finish_all(self) -> None:
         while held := self.h.claim(handlers=HANDLERS):
@@ -145,7 +145,7 @@ def test_submit_another_request_under_a_key_is_refused(c: Caller) -> None:
 def test_submit_later_waits_for_its_time(c: Caller) -> None:
     at = datetime.fromtimestamp(START_MS / 1000, tz=UTC) + timedelta(hours=1)
     job = c.submit(not_before=at)
-    (task,) = c.h.drive(calls.tasks(job, ANN))
+    (task,) = c.h.drive(reading.tasks(job, ANN))
     assert (task.state, task.next_attempt_at) == ("queued", at)
 
 
@@ -217,7 +217,7 @@ def test_operator_reads_cancels_and_retries_and_decides_nothing(c: Caller) -> No
     for refused in (
         lambda: c.result(job, typeset, OLGA),
         lambda: c.result(job, None, OLGA),
-        lambda: c.h.drive(calls.recovery(job, OLGA)),
+        lambda: c.h.drive(reading.recovery(job, OLGA)),
         lambda: c.act(job, attention, "dismiss", OLGA),
     ):
         with pytest.raises(Forbidden):
@@ -233,15 +233,15 @@ def test_scope_foreign_and_unknown_are_refused_alike(c: Caller, who: Principal, 
     job = c.submit() if foreign else UNKNOWN
     attempts: list[Callable[[], Any]] = [
         lambda: c.get(job, who),
-        lambda: c.h.drive(calls.tasks(job, who)),
+        lambda: c.h.drive(reading.tasks(job, who)),
         lambda: c.result(job, None, who),
         lambda: c.result(job, typeset, who),
-        lambda: c.h.drive(calls.recovery(job, who)),
+        lambda: c.h.drive(reading.recovery(job, who)),
         lambda: c.cancel(job, who),
         lambda: c.cancel(job, who, 77),
         lambda: c.act(job, "0.1", "retry", who),
         lambda: c.rerun(job, who),
-        lambda: c.h.drive(calls.wait(APP, job, who, 0, "final")),
+        lambda: c.h.drive(reading.wait(APP, job, who, 0, "final")),
     ]
     before = c.h.snapshot()
     for attempt in attempts:
@@ -281,7 +281,7 @@ def test_recovery_shows_what_is_safe_and_what_is_next(c: Caller) -> None:
     job = c.submit(1, kind=book)
     c.h.finish(c.h.claim(handlers=HANDLERS)[0], '"x"')
     c.h.fail(c.h.claim(handlers=HANDLERS)[0], "no_ink")
-    seen = c.h.drive(calls.recovery(job, ANN))
+    seen = c.h.drive(reading.recovery(job, ANN))
     assert (seen.stored, seen.attention, seen.steps) == (("Chapter 0",), (), ())
     assert [(r.label, r.attempt, r.code) for r in seen.attempts] == [("Chapter 0", 1, None), ("Typeset", 1, "no_ink")]
     assert seen.next_attempt_at is not None
@@ -357,7 +357,7 @@ def test_list_cursor_is_bound_to_principal_and_filter(c: Caller) -> None:
 
 def test_wait_returns_at_once_what_is_so_already(c: Caller) -> None:
     job = c.submit(1, kind=book)
-    assert c.h.drive(calls.wait(APP, job, ANN, 0, "final")).state == "queued"
+    assert c.h.drive(reading.wait(APP, job, ANN, 0, "final")).state == "queued"
     c.finish_all()
-    assert c.h.drive(calls.wait(APP, job, ANN, 60, "final")).state == "completed"
-    assert c.h.drive(calls.wait(APP, job, ANN, 60, "usable")).usable_at is not None
+    assert c.h.drive(reading.wait(APP, job, ANN, 60, "final")).state == "completed"
+    assert c.h.drive(reading.wait(APP, job, ANN, 60, "usable")).usable_at is not None

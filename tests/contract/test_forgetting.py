@@ -8,7 +8,7 @@ import pytest
 
 from contract.harness import ANN, HORIZON_MS, RETENTION_MS, Harness
 from contract.plans import a
-from outlast.client import calls
+from outlast.client import calls, operating
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Forbidden, Invalid
 from outlast.domain.model import Forgotten, Principal
@@ -27,7 +27,7 @@ def left(h: Harness) -> dict[str, int]:
 
 
 def forget(h: Harness, subject: str = "ann", *, principal: Principal = OLGA) -> Forgotten:
-    return h.drive(calls.forget_person(subject, principal, REASON))
+    return h.drive(operating.forget_person(subject, principal, REASON))
 
 
 def lively(h: Harness, owner: str, tenant: str = "acme") -> list[str]:
@@ -57,7 +57,7 @@ def test_everything_of_a_person_goes_and_nothing_of_anybody_else(h: Harness) -> 
     assert {name: rows for name, rows in h.snapshot().items() if name != "audit"} == {n: r for n, r in before.items() if n != "audit"}
     (record,) = audit
     assert (record["tenant"], record["actor"], record["action"], record["reason"], record["jobs"]) == ("acme", "olga", "forget", REASON, 3)
-    assert record["subject"] == calls.person_digest("acme", "ann") != calls.person_digest("globex", "ann")
+    assert record["subject"] == operating.person_digest("acme", "ann") != operating.person_digest("globex", "ann")
     assert "ann" not in record["subject"]
     assert forget(h) == Forgotten(0, 0, 0, 0, 0)
     assert sorted(row["jobs"] or 0 for row in h.rows_of("audit")) == [0, 3]
@@ -95,7 +95,7 @@ def test_effects_stay_as_long_as_a_job_of_their_root_does(h: Harness) -> None:
 
 
 def test_a_person_with_many_jobs_is_forgotten_step_by_step(h: Harness) -> None:
-    count = 2 * calls.ERASED_AT_ONCE + 1
+    count = 2 * operating.ERASED_AT_ONCE + 1
     for _ in range(count):
         h.admit()
     assert forget(h) == Forgotten(jobs=count, cancelled=count, stopping=0, keys=0, schedules=0)
@@ -149,7 +149,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_done(h: Harness, subject:
     h.admit()
     before = h.snapshot()
     with pytest.raises(Invalid):
-        h.drive(calls.forget_person(subject, OLGA, reason))
+        h.drive(operating.forget_person(subject, OLGA, reason))
     assert h.snapshot() == before
 
 

@@ -10,7 +10,7 @@ import pytest
 from contract.harness import Harness
 from contract.plans import a
 from contract.test_client import ANN, OLGA, Caller
-from outlast.client import calls
+from outlast.client import operating
 from outlast.domain.errors import Forbidden, Invalid
 from outlast.domain.model import Principal, QueueView
 from outlast.domain.work import Control, Pause, Settled, Verdict
@@ -162,38 +162,38 @@ def c(h: Harness) -> Caller:
 def test_an_operator_pauses_and_resumes(c: Caller) -> None:
     c.submit()
     at = datetime.fromtimestamp(c.h.now / 1000, tz=UTC)
-    change = c.h.drive(calls.pause_queue("default", OLGA, "The printer is down."))
+    change = c.h.drive(operating.pause_queue("default", OLGA, "The printer is down."))
     standing = QueueView("default", 1, 0, 0, 0.0, at, "olga", "The printer is down.")
     assert (change.queue, change.changed) == (standing, True)
-    again = c.h.drive(calls.pause_queue("default", Principal("elsewhere", "bob", roles=["operator"]), "Also."))
+    again = c.h.drive(operating.pause_queue("default", Principal("elsewhere", "bob", roles=["operator"]), "Also."))
     assert (again.queue, again.changed) == (standing, False)
     c.h.advance(2_500)
-    (seen,) = c.h.drive(calls.list_queues(OLGA))
+    (seen,) = c.h.drive(operating.list_queues(OLGA))
     assert (seen.name, seen.oldest, seen.paused_by) == ("default", 2.5, "olga")
-    resumed = c.h.drive(calls.resume_queue("default", OLGA, "It prints."))
+    resumed = c.h.drive(operating.resume_queue("default", OLGA, "It prints."))
     assert (resumed.queue, resumed.changed) == (QueueView("default", 1, 0, 0, 2.5), True)
-    assert not c.h.drive(calls.resume_queue("default", OLGA, "It prints.")).changed
+    assert not c.h.drive(operating.resume_queue("default", OLGA, "It prints.")).changed
 
 
 def test_a_paused_queue_is_listed_with_nothing_in_it(c: Caller) -> None:
     at = datetime.fromtimestamp(c.h.now / 1000, tz=UTC)
-    c.h.drive(calls.pause_queue("new", OLGA, "Not yet."))
-    assert c.h.drive(calls.list_queues(OLGA)) == (QueueView("new", 0, 0, 0, None, at, "olga", "Not yet."),)
-    c.h.drive(calls.resume_queue("new", OLGA, "Now."))
-    assert c.h.drive(calls.list_queues(OLGA)) == ()
+    c.h.drive(operating.pause_queue("new", OLGA, "Not yet."))
+    assert c.h.drive(operating.list_queues(OLGA)) == (QueueView("new", 0, 0, 0, None, at, "olga", "Not yet."),)
+    c.h.drive(operating.resume_queue("new", OLGA, "Now."))
+    assert c.h.drive(operating.list_queues(OLGA)) == ()
 
 
 @pytest.mark.parametrize("who", [ANN, Principal("acme", "ann", roles=["editor", "Operator"])])
 def test_nobody_but_operators(c: Caller, who: Principal) -> None:
     before = c.h.snapshot()
-    for call in (calls.pause_queue("default", who, "x"), calls.resume_queue("default", who, "x"), calls.list_queues(who)):
+    for call in (operating.pause_queue("default", who, "x"), operating.resume_queue("default", who, "x"), operating.list_queues(who)):
         with pytest.raises(Forbidden):
             c.h.drive(call)
     assert c.h.snapshot() == before
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "two\nlines", "x" * 501, None, 7, "\ud800"])
-@pytest.mark.parametrize("call", [calls.pause_queue, calls.resume_queue])
+@pytest.mark.parametrize("call", [operating.pause_queue, operating.resume_queue])
 def test_no_change_without_a_reason(c: Caller, call: Any, reason: Any) -> None:
     with pytest.raises(Invalid):
         c.h.drive(call("default", OLGA, reason))
@@ -201,7 +201,7 @@ def test_no_change_without_a_reason(c: Caller, call: Any, reason: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 101, None, 7, "a\n", "a;drop", "\ud800", "*"])
-@pytest.mark.parametrize("call", [calls.pause_queue, calls.resume_queue])
+@pytest.mark.parametrize("call", [operating.pause_queue, operating.resume_queue])
 def test_no_change_of_what_is_no_queue(c: Caller, call: Any, name: Any) -> None:
     with pytest.raises(Invalid):
         c.h.drive(call(name, OLGA, "x"))

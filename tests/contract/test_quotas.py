@@ -12,8 +12,8 @@ from contract.harness import ANN, OPERATOR, WINDOW_MS, Harness
 from contract.plans import a
 from contract.test_client import Caller
 from outlast.app import Outlast
-from outlast.client import calls
-from outlast.client.calls import Submission
+from outlast.client import deciding, submitting
+from outlast.client.submitting import Submission
 from outlast.domain.errors import Invalid, KeyReused, QuotaExceeded
 from outlast.domain.kinds import MAX_QUOTA, Plan
 from outlast.domain.model import MAX_NAME, Principal, Unique
@@ -283,7 +283,7 @@ PERSON = Principal("acme", "ann")
 
 def submit(h: Harness, **options: Any) -> Any:
     given = {"owner": PERSON, "key": None, "not_before": None, **options}
-    return h.drive(calls.submit(jobs._app, calls.prepare(jobs._app, drawing, Page(1), **given)))
+    return h.drive(submitting.submit(jobs._app, submitting.prepare(jobs._app, drawing, Page(1), **given)))
 
 
 def test_a_kinds_quota_is_that_of_its_submits_and_reruns(h: Harness) -> None:
@@ -293,21 +293,21 @@ def test_a_kinds_quota_is_that_of_its_submits_and_reruns(h: Harness) -> None:
         submit(h)
     assert submit(h, key="a").replayed
     assert submit(h, owner=Principal("acme", "bob"))
-    many = calls.prepare_many(jobs._app, [Submission(drawing, Page(1))], owner=PERSON)
+    many = submitting.prepare_many(jobs._app, [Submission(drawing, Page(1))], owner=PERSON)
     with pytest.raises(QuotaExceeded):
-        h.drive(calls.submit_many(jobs._app, many))
-    h.drive(calls.cancel(jobs._app, first.id, PERSON, None))
+        h.drive(submitting.submit_many(jobs._app, many))
+    h.drive(deciding.cancel(jobs._app, first.id, PERSON, None))
     submit(h, unique=Unique("u", "existing"))
     with pytest.raises(QuotaExceeded):
-        h.drive(calls.rerun_job(jobs._app, first.id, PERSON, None))
+        h.drive(submitting.rerun_job(jobs._app, first.id, PERSON, None))
 
 
 def test_a_cancel_makes_room_for_a_rerun(h: Harness) -> None:
     first = submit(h)
     second = submit(h)
     for job in (first, second):
-        h.drive(calls.cancel(jobs._app, job.id, PERSON, None))
-    assert h.drive(calls.rerun_job(jobs._app, first.id, Principal("acme", "olga", roles=["operator"]), None))
+        h.drive(deciding.cancel(jobs._app, job.id, PERSON, None))
+    assert h.drive(submitting.rerun_job(jobs._app, first.id, Principal("acme", "olga", roles=["operator"]), None))
     assert Caller(h).page(PERSON, state="active").items[0].rerun_of == first.id
 
 

@@ -10,7 +10,7 @@ import pytest
 from contract.harness import BOB, OPERATOR, OWNER, Harness
 from contract.plans import a
 from contract.test_client import ANN, APP, HANDLERS, OLGA, STRANGER, UNKNOWN, Caller
-from outlast.client import calls
+from outlast.client import operating
 from outlast.domain.access import Scope
 from outlast.domain.conflicts import AlreadyCompleted, Conflict
 from outlast.domain.errors import Forbidden, Invalid, NotFound
@@ -190,7 +190,7 @@ def failed(c: Caller) -> str:
 
 
 def replayed(c: Caller, job: str, who: Principal = OLGA, reason: Any = "The printer has paper.") -> Any:
-    return c.h.drive(calls.replay_job(APP, job, who, reason))
+    return c.h.drive(operating.replay_job(APP, job, who, reason))
 
 
 def test_an_operator_replays_and_again_is_no_error(c: Caller) -> None:

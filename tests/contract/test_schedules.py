@@ -269,7 +269,6 @@ def test_what_falls_due_in_a_pause_is_not_made_up_for(c: Clerk) -> None:
         ({"who": "ann"}, Invalid),
         ({"kind": letter, "who": BOB}, Forbidden),
     ],
-    ids=repr,
 )
 def test_what_cannot_be_is_refused_and_nothing_is_stored(c: Clerk, given: dict[str, Any], refusal: type[Exception]) -> None:
     with pytest.raises(refusal):

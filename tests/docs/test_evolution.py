@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from outlast import Outlast, Principal
-from outlast.client.calls import prepare_sent
+from outlast.client.submitting import prepare_sent
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "evolution.md").read_text("utf-8")
 

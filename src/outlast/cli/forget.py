@@ -7,7 +7,7 @@ import click
 from outlast.cli.exits import Exit, Refused
 from outlast.cli.options import as_option, at_store, identity, json_option, opened, operator_of, store_option
 from outlast.cli.output import note, safe, say, say_json
-from outlast.client.calls import person_digest
+from outlast.client.operating import person_digest
 from outlast.domain.model import Principal
 from outlast.store.programs import forgetting
 

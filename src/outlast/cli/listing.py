@@ -11,7 +11,7 @@ from outlast.cli.options import as_option, at_store, json_option, opened, store_
 from outlast.cli.output import note, say, say_json
 from outlast.cli.views import job_json, list_of, view_of
 from outlast.client import cursors
-from outlast.client.calls import MAX_PAGE
+from outlast.client.reading import MAX_PAGE
 from outlast.domain.access import OPERATOR, Scope
 from outlast.domain.model import Principal, State
 from outlast.domain.work import Filter

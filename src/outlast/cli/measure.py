@@ -14,7 +14,7 @@ from typing import Final
 from outlast.app import Outlast
 from outlast.cli.exits import Exit, Refused
 from outlast.cli.work import store_for
-from outlast.client.calls import Submission
+from outlast.client.submitting import Submission
 from outlast.domain.access import scope_of
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Invalid

@@ -14,8 +14,9 @@ from outlast.cli.options import as_option, at_store, json_option, opened, operat
 from outlast.cli.output import note, say, say_json
 from outlast.cli.submit import moment
 from outlast.client._sync import SyncClient
-from outlast.client.calls import MAX_REASON, Application, replayed
+from outlast.client.calls import Application
 from outlast.client.driving import drive_call
+from outlast.client.operating import MAX_REASON, replayed
 from outlast.domain.access import OPERATOR
 from outlast.domain.conflicts import Conflict
 from outlast.domain.errors import Forbidden, Invalid, NotFound

@@ -14,8 +14,8 @@ from outlast.app import Outlast
 from outlast.cli.exits import Refused, exit_of
 from outlast.cli.options import application, identity, json_option, opened, store_option
 from outlast.cli.output import say, say_json
-from outlast.client.calls import prepare_json, submit
 from outlast.client.driving import drive_admission
+from outlast.client.submitting import prepare_json, submit
 from outlast.domain.errors import Invalid, NotRegistered, OutcomeUnknown
 from outlast.domain.kinds import Kind
 from outlast.domain.model import Handle, Principal, TargetRef, Unique, UniquePolicy

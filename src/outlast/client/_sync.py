@@ -1,4 +1,4 @@
-"""The client for blocking code: each method one line over `calls`, with the names, parameters and docstrings of the async one."""
+"""The client for blocking code: each method one line over shared calls, with the names, parameters and docstrings of the async one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
-from outlast.client import attaching, calls, scheduling
-from outlast.client.calls import Application, Call, Submission
+from outlast.client import attaching, deciding, operating, reading, scheduling, submitting
+from outlast.client.calls import Application, Call
 from outlast.client.driving import drive_admission, drive_call
+from outlast.client.submitting import Submission
 from outlast.domain.cron import Cron
 from outlast.domain.kinds import AnyTask, In, Kind, Storable
 from outlast.domain.model import (
@@ -70,17 +71,17 @@ class SyncClient:
         (repeat with the same key).
         A naive `not_before` is Invalid.
         """
-        prepared = calls.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
-        return drive_admission(calls.submit(self._app, prepared), [prepared], self.store)
+        prepared = submitting.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+        return drive_admission(submitting.submit(self._app, prepared), [prepared], self.store)
 
     def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
         """All or none, in one transaction; handles in order."""
-        prepared = calls.prepare_many(self._app, submissions, owner=owner)
-        return drive_admission(calls.submit_many(self._app, prepared), prepared, self.store)
+        prepared = submitting.prepare_many(self._app, submissions, owner=owner)
+        return drive_admission(submitting.submit_many(self._app, prepared), prepared, self.store)
 
     def get(self, job_id: str, *, principal: Principal) -> JobView:
         """The job as it stands."""
-        return self._drive(calls.get(self._app, job_id, principal))
+        return self._drive(reading.get(self._app, job_id, principal))
 
     def list(
         self,
@@ -93,11 +94,11 @@ class SyncClient:
         cursor: str | None = None,
     ) -> Page[JobView]:
         """The principal's own jobs, newest first."""
-        return self._drive(calls.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor, target=target))
+        return self._drive(reading.list_jobs(self._app, principal, state=state, kind=kind, limit=limit, cursor=cursor, target=target))
 
     def tasks(self, job_id: str, *, principal: Principal) -> tuple[TaskView, ...]:
         """The job's tasks in plan order."""
-        return self._drive(calls.tasks(job_id, principal))
+        return self._drive(reading.tasks(job_id, principal))
 
     @overload
     def result(self, job_id: str, *, principal: Principal) -> object: ...
@@ -105,30 +106,30 @@ class SyncClient:
     def result(self, job_id: str, task: AnyTask[D], *, principal: Principal, label: str | None = None) -> D: ...
     def result(self, job_id: str, task: AnyTask[Any] | None = None, *, principal: Principal, label: str | None = None) -> Any:
         """A task's output; without `task`, as JSON, that of the task which made the job usable. Raises NotReady before there is one."""
-        return self._drive(calls.result(self._app, job_id, task, principal, label))
+        return self._drive(reading.result(self._app, job_id, task, principal, label))
 
     def recovery(self, job_id: str, *, principal: Principal) -> Recovery:
         """What happened to the job so far and what is next; for its owner only."""
-        return self._drive(calls.recovery(job_id, principal))
+        return self._drive(reading.recovery(job_id, principal))
 
     def wait(self, job_id: str, *, principal: Principal, timeout: float, until: Literal["usable", "final"] = "final") -> JobView:
         """The job when it is so, or as it stands after `timeout` seconds."""
-        return self._drive(calls.wait(self._app, job_id, principal, timeout, until))
+        return self._drive(reading.wait(self._app, job_id, principal, timeout, until))
 
     def cancel(self, job_id: str, *, principal: Principal, version: int | None = None) -> JobView:
         """Nothing of the job is written after it. A repeat succeeds. Raises AlreadyCompleted, StaleVersion."""
-        return self._drive(calls.cancel(self._app, job_id, principal, version))
+        return self._drive(deciding.cancel(self._app, job_id, principal, version))
 
     def act(self, job_id: str, attention_id: str, *, action: Action, principal: Principal, input: Storable = None) -> JobView:
         """Decides an open question. A repeat of the same succeeds. Raises Conflict; Invalid: not offered, or the wrong input.
 
         An operator may take `retry`, but not of a question about a call of unknown outcome: Forbidden.
         """
-        return self._drive(calls.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
+        return self._drive(deciding.act(self._app, job_id, attention_id, action=action, principal=principal, given=input))
 
     def takeover(self, job_id: str, *, principal: Principal, version: int | None = None) -> JobView:
         """From here on no result reaches the job's target by itself; later ones are parked. A repeat succeeds. Raises StaleVersion."""
-        return self._drive(calls.takeover(self._app, job_id, principal, version))
+        return self._drive(deciding.takeover(self._app, job_id, principal, version))
 
     def attach(self, job_id: str, no: int, *, principal: Principal, target_version: str) -> JobView:
         """Applies task `no`'s parked result to the target, if it stands at the version that is named.
@@ -141,7 +142,7 @@ class SyncClient:
 
     def rerun(self, job_id: str, *, principal: Principal, key: str | None = None) -> Handle:
         """A new job of the same request that names the old one; the same key gives the same new job. Conflict: not final."""
-        handle = self._drive(calls.rerun_job(self._app, job_id, principal, key))
+        handle = self._drive(submitting.rerun_job(self._app, job_id, principal, key))
         self.store.announce(("*",))
         return handle
 
@@ -151,11 +152,11 @@ class SyncClient:
         A question about a call of unknown outcome (`effect_unknown`) stays open: only the owner chooses what may happen twice. The
         reason, in one line of up to 500 characters, and who acts are kept. A repeat succeeds. Raises Forbidden, Invalid, Conflict.
         """
-        return self._drive(calls.replay_job(self._app, job_id, principal, reason))
+        return self._drive(operating.replay_job(self._app, job_id, principal, reason))
 
     def queues(self, *, principal: Principal) -> tuple[QueueView, ...]:
         """For operators: every queue in which something stands or that is paused, by name, all tenants together. Raises Forbidden."""
-        return self._drive(calls.list_queues(principal))
+        return self._drive(operating.list_queues(principal))
 
     def pause_queue(self, name: str, *, principal: Principal, reason: str) -> QueueChange:
         """By an operator, for all tenants: nothing of the queue is claimed any more, until it is resumed. What runs goes on and ends.
@@ -163,14 +164,14 @@ class SyncClient:
         A queue may be paused before anything is in it. The reason, in one line of up to 500 characters, and who acts are kept. A queue
         that is paused already stays as it is (`changed` is False). Raises Forbidden, Invalid.
         """
-        return self._drive(calls.pause_queue(name, principal, reason))
+        return self._drive(operating.pause_queue(name, principal, reason))
 
     def resume_queue(self, name: str, *, principal: Principal, reason: str) -> QueueChange:
         """By an operator, for all tenants: what waits in the queue is claimed again. As for a pause, reason and actor are kept.
 
         A queue that is not paused stays as it is (`changed` is False). Raises Forbidden, Invalid.
         """
-        change = self._drive(calls.resume_queue(name, principal, reason))
+        change = self._drive(operating.resume_queue(name, principal, reason))
         self.store.announce((name,))
         return change
 
@@ -180,7 +181,7 @@ class SyncClient:
         The reason, in one line of up to 500 characters, and who acts are kept, and how many jobs; of the person only a digest. A job of
         which a worker still has a task is cancelled and counted as stopping; call again. Raises Forbidden, Invalid.
         """
-        return self._drive(calls.forget_person(subject, principal, reason))
+        return self._drive(operating.forget_person(subject, principal, reason))
 
     def schedule(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from outlast.client import calls
+from outlast.client import reading
 from outlast.client.calls import Application, Call
 from outlast.client.driving import adrive_call, drive_call
 from outlast.domain.conflicts import Conflict
@@ -50,7 +50,7 @@ def _find(app: Application, job_id: str, no: int, principal: Principal, target_v
     check_text(target_version, what="version of the target", limit=MAX_NAME)
     if isinstance(no, bool) or not isinstance(no, int) or no < 0:
         raise Invalid("no is the number of a task, from 0.")
-    job = yield from calls.owned(app, job_id, principal)
+    job = yield from reading.owned(app, job_id, principal)
     found: tuple[str, str] | None = yield targets.parked(principal.tenant, principal.subject, job_id, no)
     if found is None or job.target is None:
         raise Conflict("No result of this task waits to be applied.", job=job, code="nothing_parked")
@@ -135,7 +135,7 @@ async def attach(
     except Exception as error:  # noqa: BLE001 - of the host's function
         raise _refused(error, found.job, store) from None
     _ended(end, found.job)
-    return await adrive_call(calls.get(app, job_id, principal), store)
+    return await adrive_call(reading.get(app, job_id, principal), store)
 
 
 def attach_sync(
@@ -159,4 +159,4 @@ def _attach_now(
     except Exception as error:  # noqa: BLE001 - of the host's function
         raise _refused(error, found.job, store) from None
     _ended(end, found.job)
-    return drive_call(calls.get(app, found.job.id, principal), store)
+    return drive_call(reading.get(app, found.job.id, principal), store)

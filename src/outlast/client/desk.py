@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from outlast.client import attaching, calls
+from outlast.client import attaching, submitting
 from outlast.client.calls import Application, Call
 from outlast.client.driving import adrive_call
 from outlast.client.grouped import Groups
@@ -39,12 +39,12 @@ class Desk:
         if prepared.quota is not None:
             turn = self._turns.of((prepared.tenant, prepared.owner, prepared.kind))
             async with turn:
-                handle = await self._admit(calls.submit(self.app, prepared), [prepared])
+                handle = await self._admit(submitting.submit(self.app, prepared), [prepared])
         elif prepared.alone:
-            handle = await self._admit(calls.submit(self.app, prepared), [prepared])
+            handle = await self._admit(submitting.submit(self.app, prepared), [prepared])
         else:
-            handle = await self.drive(calls.admitted(self.app, prepared, await self._groups.admit(prepared)))
-        self.store.announce(calls.queues_of([prepared]))
+            handle = await self.drive(submitting.admitted(self.app, prepared, await self._groups.admit(prepared)))
+        self.store.announce(submitting.queues_of([prepared]))
         return handle
 
     async def attach(self, job_id: str, no: int, principal: Principal, target_version: str) -> JobView:
@@ -55,15 +55,15 @@ class Desk:
 
     async def submit_many(self, prepared: Sequence[Admission]) -> tuple[Handle, ...]:
         """Admits all or none, in one transaction."""
-        handles = await self._admit(calls.submit_many(self.app, prepared), prepared)
-        self.store.announce(calls.queues_of(prepared))
+        handles = await self._admit(submitting.submit_many(self.app, prepared), prepared)
+        self.store.announce(submitting.queues_of(prepared))
         return handles
 
     async def _admit(self, call: Call[T], prepared: Sequence[Admission]) -> T:
         try:
             return await self.drive(call)
         except Locked as error:
-            raise calls.still_admitting(error, prepared) from error
+            raise submitting.still_admitting(error, prepared) from error
 
     async def drive(self, call: Call[T]) -> T:
         """Runs a call to its end."""

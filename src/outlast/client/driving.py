@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TypeVar
 
-from outlast.client.calls import Call, queues_of, still_admitting
+from outlast.client.calls import Call
+from outlast.client.submitting import queues_of, still_admitting
 from outlast.domain.errors import Locked, OutlastError
 from outlast.domain.work import Admission
 from outlast.store.protocol import Store

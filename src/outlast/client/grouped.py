@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
-from outlast.client.calls import still_admitting
+from outlast.client.submitting import still_admitting
 from outlast.domain.errors import Invalid, Locked
 from outlast.domain.work import Admission, Admitted, KeyTaken
 from outlast.store.programs import admission

@@ -1,4 +1,4 @@
-"""What the client does with schedules, once for both colours: generators as in `calls`."""
+"""What the client does with schedules, once for both colours: generators, as all calls are."""
 
 from __future__ import annotations
 

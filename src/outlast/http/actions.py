@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from outlast.client import calls
+from outlast.client import deciding, reading, submitting
 from outlast.domain.conflicts import AlreadyCompleted
 from outlast.domain.errors import Invalid
 from outlast.domain.model import JobView
@@ -34,11 +34,11 @@ async def cancelled(call: Call, if_match: str | None) -> JobView:
         if job.state == "completed":
             raise AlreadyCompleted("The job had completed before.", job=job)
         if job.state == "cancelled":
-            return await call.desk.drive(calls.cancel(call.desk.app, call.job_id, call.principal, None))
+            return await call.desk.drive(deciding.cancel(call.desk.app, call.job_id, call.principal, None))
         tag = etags.strong(job)
         raise Problem("precondition_required", f"Send If-Match with the job's ETag, now {tag}, or * for whatever it is.", job=job)
     version = etags.wanted_version(if_match, job.version)
-    view = await call.desk.drive(calls.cancel(call.desk.app, call.job_id, call.principal, version))
+    view = await call.desk.drive(deciding.cancel(call.desk.app, call.job_id, call.principal, version))
     emit(JobControlled(view.id, "cancel", view.correlation_id))
     return view
 
@@ -53,7 +53,7 @@ async def act(call: Call) -> Response:
         raise Problem("invalid", "The action 'answer' needs an input: the answer itself.", pointers=("/input",))
     try:
         view, repeated = await call.desk.drive(
-            calls.decide(call.desk.app, call.job_id, sent.attention_id, action=sent.action, principal=call.principal, given=given)
+            deciding.decide(call.desk.app, call.job_id, sent.attention_id, action=sent.action, principal=call.principal, given=given)
         )
     except Invalid as error:
         raise of_input(error) from error
@@ -65,7 +65,7 @@ async def rerun(call: Call) -> Response:
     """A new job of the same request; the same key gives the same new job."""
     query(call.request)
     key = idempotency_key(call.request)
-    handle = await call.desk.drive(calls.rerun_job(call.desk.app, call.job_id, call.principal, key))
+    handle = await call.desk.drive(submitting.rerun_job(call.desk.app, call.job_id, call.principal, key))
     call.desk.store.announce(("*",))
     return await admitted(call, handle)
 
@@ -74,14 +74,14 @@ async def takeover(call: Call) -> Response:
     """The owner takes the target over. The order of the checks: 404, 403, already taken over, 409, 428, 412."""
     query(call.request)
     if_match = header(call.request, "if-match")
-    job = await call.desk.drive(calls.owned(call.desk.app, call.job_id, call.principal))
+    job = await call.desk.drive(reading.owned(call.desk.app, call.job_id, call.principal))
     version: int | None = None
     if if_match is not None:
         version = etags.wanted_version(if_match, job.version)
     elif job.target is not None and job.taken_over_at is None:
         tag = etags.strong(job)
         raise Problem("precondition_required", f"Send If-Match with the job's ETag, now {tag}, or * for whatever it is.", job=job)
-    view = await call.desk.drive(calls.takeover(call.desk.app, call.job_id, call.principal, version))
+    view = await call.desk.drive(deciding.takeover(call.desk.app, call.job_id, call.principal, version))
     if job.taken_over_at is None:
         emit(JobControlled(view.id, "takeover", view.correlation_id))
     return call.show(view)
@@ -91,7 +91,7 @@ async def attach(call: Call) -> Response:
     """The owner applies a parked result to the version of the target that they name."""
     query(call.request)
     await call.desk.drive(
-        calls.owned(call.desk.app, call.job_id, call.principal)
+        reading.owned(call.desk.app, call.job_id, call.principal)
     )  # who may not, learns nothing of what the body is refused for
     sent = await bodies.read_json(call.request, wire.Apply, limit=bodies.ENVELOPE)
     view = await call.desk.attach(call.job_id, sent.no, call.principal, sent.target_version)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from outlast.client import calls
+from outlast.client import reading
 from outlast.client.desk import Desk
 from outlast.domain.ids import is_job_id
 from outlast.domain.model import JobView, Principal
@@ -65,7 +65,7 @@ class Call:
 
     async def job(self) -> JobView:
         """The job in the path as it stands; NotFound."""
-        return await self.desk.drive(calls.get(self.desk.app, self.job_id, self.principal))
+        return await self.desk.drive(reading.get(self.desk.app, self.job_id, self.principal))
 
     def show(self, job: JobView, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         """A job as an answer, with its tag and, while it goes on, when to ask again."""

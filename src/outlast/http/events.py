@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from outlast.client import calls
+from outlast.client import reading
 from outlast.domain.access import Scope, reading_scope
 from outlast.domain.errors import OutlastError, StoreUnavailable
 from outlast.domain.model import JobView, Principal
@@ -120,7 +120,7 @@ class Stream:
             if (now.tenant, now.subject, now.roles) != (self._principal.tenant, self._principal.subject, self._principal.roles):
                 return False
             if not self._all_jobs:
-                await self._call.desk.drive(calls.get(self._call.desk.app, self._known[0].id, now))
+                await self._call.desk.drive(reading.get(self._call.desk.app, self._known[0].id, now))
         except StoreUnavailable:
             return True  # nothing can be read, so nothing is shown; asked again at the next heartbeat
         except (Problem, OutlastError):
@@ -148,7 +148,7 @@ async def all_events(call: Call) -> Stream:
     query(call.request)
     _last_event_id(call)
     open_jobs = await _pages(call, state="active", most=MOST_OPEN)
-    newest = await call.desk.drive(calls.list_jobs(call.desk.app, call.principal, state=None, kind=None, limit=100, cursor=None))
+    newest = await call.desk.drive(reading.list_jobs(call.desk.app, call.principal, state=None, kind=None, limit=100, cursor=None))
     listed = {job.id: job for job in (*newest.items, *open_jobs)}
     return Stream(call, call.principal, open_jobs, list(listed.values()), all_jobs=True)
 
@@ -157,7 +157,7 @@ async def _pages(call: Call, *, state: str, most: int) -> list[JobView]:
     found: list[JobView] = []
     cursor: str | None = None
     while len(found) < most:
-        page = await call.desk.drive(calls.list_jobs(call.desk.app, call.principal, state=state, kind=None, limit=200, cursor=cursor))
+        page = await call.desk.drive(reading.list_jobs(call.desk.app, call.principal, state=state, kind=None, limit=200, cursor=cursor))
         found += page.items
         cursor = page.next
         if cursor is None:

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from outlast.client import calls
+from outlast.client import reading, submitting
 from outlast.domain.conflicts import Expired, NotReady
 from outlast.domain.errors import Invalid, NotFound, NotRegistered
 from outlast.domain.evolution import spoken
@@ -52,7 +52,7 @@ async def submit(call: Call) -> Response:
     app = call.desk.app
     sent = await bodies.read_json(call.request, wire.Submit, limit=app.settings.max_input + bodies.ENVELOPE)
     try:
-        prepared = calls.prepare_sent(
+        prepared = submitting.prepare_sent(
             app,
             sent.kind,
             sent.schema_version,
@@ -99,7 +99,7 @@ def of_input(error: Invalid) -> Problem:
 async def admitted(call: Call, handle: Handle) -> Response:
     """The answer to a submit or rerun: the job as it stands now, or what is left of it."""
     try:
-        job = await call.desk.drive(calls.get(call.desk.app, handle.id, call.principal))
+        job = await call.desk.drive(reading.get(call.desk.app, handle.id, call.principal))
     except Expired as expired:
         return _left(call, handle, expired)
     emit(JobAdmitted(job.id, job.kind, handle.replayed, correlation_id.get() or job.correlation_id))
@@ -119,10 +119,10 @@ async def list_jobs(call: Call) -> Response:
     wanted = query(call.request, "state", "kind", "target", "limit", "cursor")
     limit = wanted.get("limit", "50")
     if _NUMBER.fullmatch(limit) is None:
-        raise Problem("invalid_query", f"limit is a whole number from 1 to {calls.MAX_PAGE}.")
+        raise Problem("invalid_query", f"limit is a whole number from 1 to {reading.MAX_PAGE}.")
     try:
         page = await call.desk.drive(
-            calls.list_jobs(
+            reading.list_jobs(
                 call.desk.app,
                 call.principal,
                 state=wanted.get("state"),
@@ -150,7 +150,7 @@ async def get_job(call: Call) -> Response:
 async def list_tasks(call: Call) -> Response:
     """The tasks of a job."""
     query(call.request)
-    views = await call.desk.drive(calls.tasks(call.job_id, call.principal))
+    views = await call.desk.drive(reading.tasks(call.job_id, call.principal))
     body = wire.encode(wire.task_list(views))
     return _tagged(call, body, etags.of_bytes(body, weak=True))
 
@@ -162,7 +162,7 @@ async def get_result(call: Call) -> Response:
     if named is not None and _NUMBER.fullmatch(named) is None:
         named = "999999999"  # a task that no plan has, so that it costs what an unknown one does
     try:
-        text = await call.desk.drive(calls.output(call.desk.app, call.job_id, call.principal, None if named is None else int(named)))
+        text = await call.desk.drive(reading.output(call.desk.app, call.job_id, call.principal, None if named is None else int(named)))
     except NotFound:
         raise NotFound("There is no such job.") from None
     except NotReady as error:
@@ -181,7 +181,7 @@ def _not_ready(call: Call, job: JobView) -> Problem:
 async def get_recovery(call: Call) -> Response:
     """What happened so far and what is next."""
     query(call.request)
-    past = await call.desk.drive(calls.recovery(call.job_id, call.principal))
+    past = await call.desk.drive(reading.recovery(call.job_id, call.principal))
     return Response(
         wire.encode(wire.recovery(await call.job(), past, call.base)), headers={"Cache-Control": "no-store"}, media_type="application/json"
     )

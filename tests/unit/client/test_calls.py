@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from outlast.client import calls, cursors, views
-from outlast.client.calls import Application, Submission
+from outlast.client import cursors, deciding, reading, submitting, views
+from outlast.client.calls import Application
+from outlast.client.submitting import Submission
 from outlast.domain.conflicts import Conflict, Expired
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Contended, Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
@@ -77,7 +78,7 @@ def answered(call: Generator[Any, Any, Any], *values: Any) -> Any:
 def prepare(value: Any = None, **options: Any) -> Any:
     given = {"owner": ANN, "key": None, "not_before": None, **options}
     kind = given.pop("kind", BOOK)
-    return calls.prepare(APP, kind, Book(1) if value is None else value, **given)
+    return submitting.prepare(APP, kind, Book(1) if value is None else value, **given)
 
 
 # -- submit ---------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def evolved(*, version: int = 3, functions: dict[int, Any] | None = None) -> App
 
 
 def sent(app: Application, value: Any, version: int | None = None) -> Any:
-    return calls.prepare_sent(app, "book", version, value, owner=ANN, key="k", not_before=None)
+    return submitting.prepare_sent(app, "book", version, value, owner=ANN, key="k", not_before=None)
 
 
 UP = {1: lambda old: {"sheets": old["leaves"]}, 2: lambda old: {"pages": 2 * old["sheets"]}}
@@ -164,7 +165,7 @@ def source(version: int, body: str) -> RerunSource:
 
 
 def test_a_rerun_of_an_old_job_is_planned_in_the_present_version() -> None:
-    call = calls.rerun_job(evolved(functions=UP), JOB, ANN, "k")
+    call = submitting.rerun_job(evolved(functions=UP), JOB, ANN, "k")
     next(call)
     program = call.send(source(1, '{"leaves":4}')).start()
     assert next(program).name == "lock_job"
@@ -177,7 +178,7 @@ def test_a_rerun_of_an_old_job_is_planned_in_the_present_version() -> None:
     ("version", "body", "refusal"), [(4, '{"pages":1}', NotRegistered), (2, '{"leaves":1}', Invalid), (3, '{"leaves":1}', Invalid)]
 )
 def test_a_rerun_of_what_cannot_be_read_asks_the_store_for_nothing(version: int, body: str, refusal: type[OutlastError]) -> None:
-    call = calls.rerun_job(evolved(functions=UP), JOB, ANN, "k")
+    call = submitting.rerun_job(evolved(functions=UP), JOB, ANN, "k")
     next(call)
     with pytest.raises(refusal) as refused:
         call.send(source(version, body))
@@ -247,7 +248,7 @@ def test_an_owner_that_is_no_principal_is_refused(owner: Any) -> None:
 
 def test_submit_of_a_key_that_is_taken_is_refused() -> None:
     with pytest.raises(KeyReused):
-        answered(calls.submit(APP, prepare(key="k")), [KeyTaken()])
+        answered(submitting.submit(APP, prepare(key="k")), [KeyTaken()])
 
 
 BURIED = Tombstone(JOB, "cancelled", "abandoned", 1_800_000_000_000, 1_800_086_400_000)
@@ -258,17 +259,17 @@ BURIED = Tombstone(JOB, "cancelled", "abandoned", 1_800_000_000_000, 1_800_086_4
 )
 def test_submit_of_a_job_that_was_purged_says_how_it_ended(found: Admitted, read: tuple[Tombstone, ...]) -> None:
     """Before the submit, or between its two statements."""
-    handle = answered(calls.submit(APP, prepare(key="k")), [found], *read)
+    handle = answered(submitting.submit(APP, prepare(key="k")), [found], *read)
     assert handle == Handle(JOB, f"https://x.example/v1/jobs/{JOB}", "cancelled", replayed=True, expired=True)
 
 
 def test_submit_of_a_job_that_is_gone_without_a_trace_may_be_repeated() -> None:
     with pytest.raises(Contended):
-        answered(calls.submit(APP, prepare(key="k")), [Admitted(JOB, replayed=True)], None)
+        answered(submitting.submit(APP, prepare(key="k")), [Admitted(JOB, replayed=True)], None)
 
 
 def test_submit_many_of_nothing_asks_nobody() -> None:
-    assert unasked(calls.submit_many(APP, [])) == ()
+    assert unasked(submitting.submit_many(APP, [])) == ()
 
 
 def test_submission_takes_what_submit_takes() -> None:
@@ -277,8 +278,8 @@ def test_submission_takes_what_submit_takes() -> None:
 
 
 def test_queues_of_a_submission_are_those_where_it_made_work() -> None:
-    assert calls.queues_of([prepare(), prepare(kind=TYPESET)]) == ("q-typeset",)
-    assert calls.queues_of([]) == ()
+    assert submitting.queues_of([prepare(), prepare(kind=TYPESET)]) == ("q-typeset",)
+    assert submitting.queues_of([]) == ()
 
 
 # -- ids ------------------------------------------------------------------------------------------------------
@@ -299,15 +300,15 @@ MALFORMED = [
     "\u0661" * 36,
 ]
 CALLS: dict[str, Callable[[str], Generator[Any, Any, Any]]] = {
-    "get": lambda i: calls.get(APP, i, ANN),
-    "tasks": lambda i: calls.tasks(i, ANN),
-    "result": lambda i: calls.result(APP, i, None, ANN, None),
-    "result of a task": lambda i: calls.result(APP, i, TYPESET, ANN, None),
-    "recovery": lambda i: calls.recovery(i, ANN),
-    "wait": lambda i: calls.wait(APP, i, ANN, 0, "final"),
-    "cancel": lambda i: calls.cancel(APP, i, ANN, None),
-    "act": lambda i: calls.act(APP, i, "0.1", action="retry", principal=ANN, given=None),
-    "rerun": lambda i: calls.rerun_job(APP, i, ANN, None),
+    "get": lambda i: reading.get(APP, i, ANN),
+    "tasks": lambda i: reading.tasks(i, ANN),
+    "result": lambda i: reading.result(APP, i, None, ANN, None),
+    "result of a task": lambda i: reading.result(APP, i, TYPESET, ANN, None),
+    "recovery": lambda i: reading.recovery(i, ANN),
+    "wait": lambda i: reading.wait(APP, i, ANN, 0, "final"),
+    "cancel": lambda i: deciding.cancel(APP, i, ANN, None),
+    "act": lambda i: deciding.act(APP, i, "0.1", action="retry", principal=ANN, given=None),
+    "rerun": lambda i: submitting.rerun_job(APP, i, ANN, None),
 }
 
 
@@ -358,24 +359,24 @@ def test_what_was_purged_is_expired_for_its_owner(name: str) -> None:
 @pytest.mark.parametrize("limit", [0, -1, 201, 10**20, True, 1.0, "5", None])
 def test_a_limit_that_is_no_number_of_a_page_is_refused(limit: Any) -> None:
     with pytest.raises(Invalid, match="limit"):
-        unasked(calls.list_jobs(APP, ANN, state=None, kind=None, limit=limit, cursor=None))
+        unasked(reading.list_jobs(APP, ANN, state=None, kind=None, limit=limit, cursor=None))
 
 
 @pytest.mark.parametrize("state", ["open", "done", "", "ACTIVE", "stopping"])
 def test_a_state_that_nobody_sees_is_refused(state: str) -> None:
     with pytest.raises(Invalid, match="state is one of"):
-        unasked(calls.list_jobs(APP, ANN, state=state, kind=None, limit=1, cursor=None))
+        unasked(reading.list_jobs(APP, ANN, state=state, kind=None, limit=1, cursor=None))
 
 
 def test_a_kind_of_too_long_a_name_is_refused() -> None:
     with pytest.raises(Invalid):
-        unasked(calls.list_jobs(APP, ANN, state=None, kind="x" * 101, limit=1, cursor=None))
+        unasked(reading.list_jobs(APP, ANN, state=None, kind="x" * 101, limit=1, cursor=None))
 
 
 def test_a_list_page_ends_with_a_cursor_or_none() -> None:
-    page = answered(calls.list_jobs(APP, ANN, state=None, kind=None, limit=200, cursor=None), ([], None))
+    page = answered(reading.list_jobs(APP, ANN, state=None, kind=None, limit=200, cursor=None), ([], None))
     assert (page.items, page.next) == ((), None)
-    page = answered(calls.list_jobs(APP, ANN, state=None, kind=None, limit=1, cursor=None), ([], JOB))
+    page = answered(reading.list_jobs(APP, ANN, state=None, kind=None, limit=1, cursor=None), ([], JOB))
     assert cursors.read(page.next, "acme\nann\nNone\nNone\nNone") == JOB
 
 
@@ -419,38 +420,38 @@ def test_a_cursor_that_is_none_of_ours_is_refused(cursor: str) -> None:
 @pytest.mark.parametrize("version", ["1", 1.0, True, b"1"])
 def test_a_version_that_is_no_number_is_refused(version: Any) -> None:
     with pytest.raises(Invalid, match="version"):
-        unasked(calls.cancel(APP, JOB, ANN, version))
+        unasked(deciding.cancel(APP, JOB, ANN, version))
 
 
 @pytest.mark.parametrize("action", ["", "Retry", "cancel", "closed", None])
 def test_an_action_that_is_none_is_refused(action: Any) -> None:
     with pytest.raises(Invalid) as refused:
-        unasked(calls.act(APP, JOB, "0.1", action=action, principal=ANN, given=None))
+        unasked(deciding.act(APP, JOB, "0.1", action=action, principal=ANN, given=None))
     assert refused.value.code == "not_offered"
 
 
 @pytest.mark.parametrize("action", ["retry", "skip", "dismiss"])
 def test_an_input_to_what_takes_none_is_refused(action: Any) -> None:
     with pytest.raises(Invalid, match="takes an input"):
-        unasked(calls.act(APP, JOB, "0.1", action=action, principal=ANN, given={"a": 1}))
+        unasked(deciding.act(APP, JOB, "0.1", action=action, principal=ANN, given={"a": 1}))
 
 
 @pytest.mark.parametrize("given", [float("nan"), object(), "\ud800", "x" * 300])
 def test_an_answer_that_cannot_be_stored_is_refused(given: Any) -> None:
     with pytest.raises(Invalid):
-        unasked(calls.act(APP, JOB, "0.1", action="answer", principal=ANN, given=given))
+        unasked(deciding.act(APP, JOB, "0.1", action="answer", principal=ANN, given=given))
 
 
 @pytest.mark.parametrize("attention", ["", "0.1\x00", "\ud800", "0.1\n", "x" * 300, 7, None], ids=range(7))
 def test_an_attention_id_that_no_store_can_hold_is_refused(attention: Any) -> None:
     with pytest.raises(Invalid, match="attention"):
-        unasked(calls.act(APP, JOB, attention, action="retry", principal=ANN, given=None))
+        unasked(deciding.act(APP, JOB, attention, action="retry", principal=ANN, given=None))
 
 
 @pytest.mark.parametrize("kind", ["", "book\x00", "\ud800", "a b", 7], ids=range(5))
 def test_a_kind_that_cannot_be_a_name_is_refused(kind: Any) -> None:
     with pytest.raises(Invalid, match="kind"):
-        unasked(calls.list_jobs(APP, ANN, state=None, kind=kind, limit=1, cursor=None))
+        unasked(reading.list_jobs(APP, ANN, state=None, kind=kind, limit=1, cursor=None))
 
 
 @pytest.mark.parametrize(("given", "kept"), [("a\x00b", "a\ufffdb"), ("\ud800", "\ufffd"), ("x" * 300, "x" * 199 + "\u2026")])
@@ -466,13 +467,13 @@ def test_a_correlation_id_is_made_storable(given: str, kept: str) -> None:
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "5", None, True])
 def test_a_time_out_that_is_no_time_is_refused(timeout: Any) -> None:
     with pytest.raises(Invalid, match="timeout"):
-        unasked(calls.wait(APP, JOB, ANN, timeout, "final"))
+        unasked(reading.wait(APP, JOB, ANN, timeout, "final"))
 
 
 def test_wait_knows_two_ends() -> None:
     unknown: Any = "done"
     with pytest.raises(Invalid, match="until"):
-        unasked(calls.wait(APP, JOB, ANN, 0, unknown))
+        unasked(reading.wait(APP, JOB, ANN, 0, unknown))
 
 
 def test_moments_are_aware_and_in_utc() -> None:

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from starlette.responses import Response
 
-from outlast.client import calls
+from outlast.client import deciding, reading, submitting
 from outlast.domain import json_schema
 from outlast.domain.conflicts import Conflict
 from outlast.domain.errors import Invalid, QuotaExceeded
@@ -55,7 +55,7 @@ async def act(call: Call) -> Response:
         raise Problem("invalid", messages.FORM_BROKEN)
     try:
         given = await _answer(call, sent["attention_id"], typed) if answers else None
-        decision = calls.decide(
+        decision = deciding.decide(
             call.desk.app,
             call.job_id,
             sent["attention_id"],
@@ -77,7 +77,7 @@ async def _answer(call: Call, attention_id: str, typed: str) -> JSON:
     """What was typed, as the question wants it: as it is where that fits as text, else as JSON. Invalid for what is neither."""
     if not typed.strip():
         raise Invalid(messages.ANSWER_EMPTY)
-    shape = await call.desk.drive(calls.answer_shape(call.job_id, attention_id, call.principal))
+    shape = await call.desk.drive(deciding.answer_shape(call.job_id, attention_id, call.principal))
     if shape is not None and json_schema.takes_text(shape) and (json_schema.takes_text(shape, alone=True) or _fits(typed, shape)):
         return typed
     try:
@@ -106,13 +106,13 @@ async def rerun(call: Call) -> Response:
     except Invalid:
         raise Problem("invalid", messages.FORM_BROKEN) from None
     try:
-        handle = await call.desk.drive(calls.rerun_job(call.desk.app, call.job_id, call.principal, key))
+        handle = await call.desk.drive(submitting.rerun_job(call.desk.app, call.job_id, call.principal, key))
     except Conflict as error:
         return await not_done(call, problem_of(error))
     except QuotaExceeded as error:
         return await not_done(call, problem_of(error, retry_after=call.service.pacing.room_after(error.kind)))
     call.desk.store.announce(("*",))
-    job = await call.desk.drive(calls.get(call.desk.app, handle.id, call.principal))
+    job = await call.desk.drive(reading.get(call.desk.app, handle.id, call.principal))
     emit(JobAdmitted(job.id, job.kind, handle.replayed, correlation_id.get() or job.correlation_id))
     return see_other(frame_of(call), f"/jobs/{handle.id}")
 
@@ -125,7 +125,7 @@ async def takeover(call: Call) -> Response:
     if _VERSION.fullmatch(sent["version"]) is None:
         raise Problem("invalid", messages.FORM_BROKEN)
     try:
-        view = await call.desk.drive(calls.takeover(call.desk.app, call.job_id, call.principal, int(sent["version"])))
+        view = await call.desk.drive(deciding.takeover(call.desk.app, call.job_id, call.principal, int(sent["version"])))
     except Conflict as error:
         return await not_done(call, problem_of(error))
     emit(JobControlled(view.id, "takeover", view.correlation_id))

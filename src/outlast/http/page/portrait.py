@@ -9,7 +9,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from outlast.client import calls
+from outlast.client import reading
 from outlast.domain.effects import EFFECT_UNKNOWN
 from outlast.domain.errors import Forbidden
 from outlast.domain.model import Action, Attention, JobView, Recovery, TaskView
@@ -78,7 +78,7 @@ async def portrait(
     draft: Draft | None = None,
 ) -> Response:
     """The page of a job, for its owner or for an operator."""
-    tasks = await call.desk.drive(calls.tasks(view.id, call.principal))
+    tasks = await call.desk.drive(reading.tasks(view.id, call.principal))
     past = await _past(call, view)
     questions = _questions(view, tasks, past)
     kind = call.desk.app.registry.kinds.get(view.kind)
@@ -104,7 +104,7 @@ async def portrait(
 async def _past(call: Call, view: JobView) -> Recovery | None:
     """What its owner may see of it; None for an operator."""
     try:
-        return await call.desk.drive(calls.recovery(view.id, call.principal))
+        return await call.desk.drive(reading.recovery(view.id, call.principal))
     except Forbidden:
         return None
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from outlast.client import calls
+from outlast.client import reading
 from outlast.domain.conflicts import NotReady
 from outlast.http.call import Call, query
 from outlast.http.page.frame import frame_of
@@ -47,10 +47,10 @@ async def result(call: Call) -> Response:
     no = None if named is None else int(named) if _NUMBER.fullmatch(named) else _NO_TASK
     job = await call.job()
     try:
-        body = await call.desk.drive(calls.output(call.desk.app, call.job_id, call.principal, no))
+        body = await call.desk.drive(reading.output(call.desk.app, call.job_id, call.principal, no))
     except NotReady as error:
         raise problem_of(error) from error
-    tasks = () if no is None else await call.desk.drive(calls.tasks(call.job_id, call.principal))
+    tasks = () if no is None else await call.desk.drive(reading.tasks(call.job_id, call.principal))
     label = next((task.label for task in tasks if task.no == no), job.label)
     raw = f"/v1/jobs/{job.id}/result" + ("" if no is None else f"/{no}")
     return render(frame_of(call), "result.html", job=job, label=label, raw=raw, shown=readable(body))

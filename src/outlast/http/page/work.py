@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from outlast.client import calls
+from outlast.client import reading
 from outlast.domain.errors import Invalid
 from outlast.domain.model import JobView
 from outlast.http.call import Call, query
@@ -78,7 +78,7 @@ async def _shelf(call: Call, name: str, cursor: str | None) -> Shelf:
     for _ in range(_ROUNDS):
         try:
             page = await call.desk.drive(
-                calls.list_jobs(
+                reading.list_jobs(
                     call.desk.app, call.principal, state=section.state, kind=None, limit=section.most - len(found), cursor=cursor
                 )
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack, suppress
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from outlast.domain.errors import CompletionMissing, Invalid, OutcomeUnknown, TransactionMisused
 from outlast.domain.failures import Permanent, Stopped, StopReason
@@ -209,7 +209,7 @@ class Transaction:
             if opened is None:
                 seen = await adrive(with_subprograms(judge.start(), state.store.subprograms), execute)
         except Exception as error:
-            raise _of_ours(state, error) from error
+            _explain(state, error)
         if opened is None:
             await side.rollback()
             raise _not_ours(state, await state.store.run(judge), seen)
@@ -221,15 +221,16 @@ class Transaction:
         state = self._state
         state.hold.check()
         self._inside = enter(state.store, "ctx.transaction()")
+        side: AsyncSide | None = None
         try:
             self.db, side = await opened_session(self._stack, state.store, state.sessions.session or state.store.lend)
-            await side.begin()
+            await _begun(state, side)
             state.hold.check()  # it may have waited for its turn
-        except BaseException as error:
+        except BaseException:
             self._inside.open = False
+            if side is not None:
+                await side.rollback()
             await self._stack.aclose()
-            if isinstance(error, Exception):
-                raise _of_ours(state, error) from error
             raise
         self._side, state.open = side, self
         return self
@@ -320,7 +321,7 @@ class SyncTransaction:
             if opened is None:
                 seen = drive(with_subprograms(judge.start(), state.store.subprograms), execute)
         except Exception as error:
-            raise _of_ours(state, error) from error
+            _explain(state, error)
         if opened is None:
             side.rollback()
             raise _not_ours(state, state.store.run_sync(judge), seen)
@@ -332,15 +333,16 @@ class SyncTransaction:
         state = self._state
         state.hold.check()
         self._inside = enter(state.store, "ctx.transaction()")
+        side: SyncSide | None = None
         try:
             self.db, side = opened_session_sync(self._stack, state.store, state.sessions.sync_session or state.store.lend_sync)
-            side.begin()
+            _begun_sync(state, side)
             state.hold.check()  # it may have waited for its turn
-        except BaseException as error:
+        except BaseException:
             self._inside.open = False
+            if side is not None:
+                side.rollback()
             self._stack.close()
-            if isinstance(error, Exception):
-                raise _of_ours(state, error) from error
             raise
         self._side, state.open = side, self
         return self
@@ -412,9 +414,25 @@ def _void(state: AttemptState) -> None:
         state.made = None
 
 
-def _of_ours(state: AttemptState, error: Exception) -> Exception:
-    """What an error of our own statements on the host's session means."""
-    return elsewhere() if fault_of(error, state.store.fault_of) is Fault.SCHEMA else error
+def _explain(state: AttemptState, error: Exception) -> NoReturn:
+    """Raises what an error of our own statements on the host's session means."""
+    if fault_of(error, state.store.fault_of) is Fault.SCHEMA:
+        raise elsewhere() from error
+    raise error
+
+
+async def _begun(state: AttemptState, side: AsyncSide) -> None:
+    try:
+        await side.begin()
+    except Exception as error:
+        _explain(state, error)
+
+
+def _begun_sync(state: AttemptState, side: SyncSide) -> None:
+    try:
+        side.begin()
+    except Exception as error:
+        _explain(state, error)
 
 
 def _not_ours(state: AttemptState, verdict: Verdict | None, seen: Verdict | None) -> BaseException:

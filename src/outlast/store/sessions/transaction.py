@@ -84,6 +84,7 @@ class _Place(Protocol):
     """Where moves are made; what they give is awaited in async code."""
 
     def open(self) -> Made: ...
+    def begin(self) -> Made: ...
     def look(self, operation: Operation[Any]) -> Made: ...
     def save(self, save: Callable[[Any], Any]) -> Made: ...
     def flush(self) -> Made: ...
@@ -103,9 +104,11 @@ def flow(work: Work[R], fault: Callable[[BaseException], Fault]) -> Generator[_M
     while True:
         tries += 1
         landed = False
-        ours = True  # the statement under way is one of ours
+        ours = False  # whether the statement under way is one of ours
         try:
             yield lambda place: place.open()
+            ours = True
+            yield lambda place: place.begin()
             ours = False
             made = yield lambda place: place.save(work.save)
             yield lambda place: place.flush()
@@ -208,7 +211,9 @@ class _AsyncPlace:
     async def open(self) -> None:
         self._stack = AsyncExitStack()
         self.db, self.side = await opened(self._stack, self._store, self._factory)
-        await self.side.begin()
+
+    async def begin(self) -> None:
+        await self.opened.begin()
 
     async def look(self, operation: Operation[R]) -> R:
         return await adrive(with_subprograms(operation.start(), self._store.subprograms), self._execute)
@@ -269,7 +274,9 @@ class _SyncPlace:
     def open(self) -> None:
         self._stack = ExitStack()
         self.db, self.side = opened_sync(self._stack, self._store, self._factory)
-        self.side.begin()
+
+    def begin(self) -> None:
+        self.opened.begin()
 
     def look(self, operation: Operation[R]) -> R:
         return drive(with_subprograms(operation.start(), self._store.subprograms), self._execute)

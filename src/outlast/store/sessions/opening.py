@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from outlast.domain.errors import Invalid
 from outlast.domain.refusal import article
+from outlast.domain.values import takes
 from outlast.store.program import Rows
 from outlast.store.sessions.drivers import AsyncPsycopg, Psycopg, Sqlite
 from outlast.store.sessions.marks import met_lock
@@ -70,7 +71,7 @@ def check_factory(factory: object, *, asynchronous: bool) -> None:
     if factory is None:
         return
     name = "session=" if asynchronous else "sync_session="
-    if not callable(factory) or family(factory) in ("psycopg", "sqlite3"):
+    if not callable(factory) or not takes(factory, 0) or family(factory) in ("psycopg", "sqlite3"):
         raise Invalid(_TAKES)
     if inspect.iscoroutinefunction(factory):
         raise Invalid(f"{name} is an async def that returns a session. Let it yield the session, under @asynccontextmanager.")

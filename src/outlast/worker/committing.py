@@ -55,6 +55,7 @@ def finishing(state: AttemptState, save: Save) -> Work[int]:
 
     def last(made: object) -> Guarded[int]:
         state.hold.check()
+        state.hold.settling = True
         return Guarded(partial(completion.finish_last, result_of(state, made), state.retention_ms))
 
     return Work(save, last, completion.verdict(state.hold.claimed.ref))
@@ -103,6 +104,7 @@ async def attach(state: AttemptState, target: Target[Any] | None, value: object)
             return settled(state, await _attached(state, target, row.ref, row.version, value=value, result=result))
         except TargetMoved:
             pass
+    state.hold.settling = True
     parked = await state.store.run(targets.park(result, state.retention_ms))
     if parked.verdict is not Verdict.ACCEPTED:
         raise stopped(state, parked.verdict)
@@ -119,6 +121,7 @@ async def _attached(
             raise Permanent("target_invalid", "The target's function returned no version.")
         checked = check_text(version, what="version of the target", limit=MAX_NAME)
         state.hold.check()
+        state.hold.settling = True
         return Guarded(partial(targets.attach_last, result, expected=expected, version=checked, retention_ms=state.retention_ms))
 
     work = Work(lambda db: target.fn(db, ref, expected, value), last, completion.verdict(result.ref))
@@ -222,9 +225,11 @@ class Transaction:
 
     async def _commit(self, side: AsyncSide, opened: int) -> None:
         state = self._state
+        state.hold.settling = True
         try:
             await side.commit()
         except Exception as failed:
+            state.hold.settling = False
             await side.rollback()
             if fault_of(failed, state.store.fault_of) is not Fault.LOST:
                 raise
@@ -289,9 +294,11 @@ class SyncTransaction:
 
     def _commit(self, side: SyncSide, opened: int) -> None:
         state = self._state
+        state.hold.settling = True
         try:
             side.commit()
         except Exception as failed:
+            state.hold.settling = False
             side.rollback()
             if fault_of(failed, state.store.fault_of) is not Fault.LOST:
                 raise

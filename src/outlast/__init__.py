@@ -23,6 +23,7 @@ from outlast.domain.errors import (
     QuotaExceeded,
     StillAdmitting,
     StoreUnavailable,
+    TransactionMisused,
 )
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped
 from outlast.domain.kinds import AnyTask, ItemTask, Kind, Plan, PlannedTask, Target, Task, TaskOptions
@@ -127,6 +128,7 @@ __all__ = [
     "TaskState",
     "TaskView",
     "Transaction",
+    "TransactionMisused",
     "Unique",
     "UniqueActive",
     "UniquePolicy",

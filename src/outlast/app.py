@@ -20,6 +20,7 @@ from outlast.domain.registry import Registry
 from outlast.domain.values import MISSING, Hints, check_hint, hints, takes
 from outlast.store.open import open_store, parse
 from outlast.store.protocol import Store
+from outlast.store.sessions.opening import check_factory
 from outlast.store.sessions.transaction import Sessions
 from outlast.worker.completion import Completion
 from outlast.worker.context import Context, SyncContext
@@ -83,9 +84,8 @@ class Outlast(Client):
         self.url = store
         self.registry = Registry()
         self.settings = settings or Settings()
-        for given in (session, sync_session):
-            if given is not None and not (callable(given) and takes(given, 0)):
-                raise Invalid("session= and sync_session= take what makes a session, for example a sessionmaker, not a session.")
+        check_factory(session, asynchronous=True)
+        check_factory(sync_session, asynchronous=False)
         self.sessions = Sessions(session, sync_session)
         self._opened: Store | None = None
         super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open, self.sessions)

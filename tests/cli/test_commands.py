@@ -57,7 +57,7 @@ def test_every_command_says_what_it_does(shell: Shell) -> None:
 
 
 def test_what_reads_can_say_it_in_json() -> None:
-    readers = {("jobs", "list"), ("jobs", "show"), ("queues",), ("doctor",), ("bench",), ("migrate",)}
+    readers = {("jobs", "list"), ("jobs", "show"), ("queues",), ("doctor",), ("bench",), ("migrate",), ("verify",)}
     with_json = {path for path, command in walk(commands) if any("--json" in p.opts for p in command.params)}
     assert readers <= with_json
 
@@ -76,7 +76,7 @@ def test_an_unknown_command_is_wrong_usage(shell: Shell) -> None:
     assert "No such command 'wroker'" in shell.run("wroker", code=2).stderr
 
 
-@pytest.mark.parametrize("command", [("jobs", "list"), ("queues",), ("migrate",), ("doctor",)])
+@pytest.mark.parametrize("command", [("jobs", "list"), ("queues",), ("migrate",), ("doctor",), ("verify",)])
 def test_without_a_store_the_commands_say_how_to_name_one(shell: Shell, command: tuple[str, ...]) -> None:
     said = shell.run(*command, code=2, store=False).stderr
     assert "--store URL, or the environment variable OUTLAST_STORE" in said

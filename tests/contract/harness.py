@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from contract.backends import START_MS, Backend, Row
 from contract.plans import HANDLERS, Draft, a, plan
-from contract.recount import differences
+from contract.verified import differences
 from outlast.domain.access import Scope
 from outlast.domain.effects import EffectCall, Judged, Met
 from outlast.domain.errors import OutlastError
@@ -79,6 +79,7 @@ class Harness:
         self.backend = backend
         self.now = START_MS
         self.exempt: str | None = None  # why the rows need not add up in the end: the test broke them by hand
+        self.aside: frozenset[str] = frozenset()  # rules that the test broke by hand
         self._jobs = 0
         self._holders = 0
 
@@ -152,7 +153,8 @@ class Harness:
 
     def check(self) -> None:
         """Nothing that is stored differs from what follows from the rest."""
-        assert differences(self.backend) == []
+        found = [said for said in differences(self.backend) if said.partition(":")[0] not in self.aside]
+        assert not found, "\n".join(found)
 
     # -- admission --------------------------------------------------------------------------------------------
 

@@ -151,6 +151,7 @@ def test_t9_a_window_of_nothing_has_no_second_attempt(h: Harness) -> None:
 def test_t9_a_budget_of_two_thousand_is_used_to_its_end(h: Harness) -> None:
     job = h.admit(a("one", attempts=2_000, base_ms=0, window_ms=10**12))
     h.sql("update {outlast.queue_entry} set spent = 1990, fence = 1990")
+    h.aside = frozenset({"C7 spent"})
     outcomes = []
     for _ in range(10):
         outcomes.append(h.fail(h.take()))
@@ -164,6 +165,7 @@ def test_t8_the_largest_policy_gives_a_time_that_the_store_can_hold(h: Harness) 
     ten_years = 10 * 365 * 86_400_000
     job = h.admit(a("one", attempts=10_000, base_ms=ten_years, cap_ms=ten_years, window_ms=ten_years))
     h.sql("update {outlast.queue_entry} set spent = 5000")
+    h.aside = frozenset({"C7 spent"})
     assert h.fail(h.take(), jitter=1.0).retry_in_ms == ten_years
     assert h.standing(job)["due_at"] == h.now + ten_years
 

@@ -1,175 +1,134 @@
-"""What holds in every state that a race may leave, read from the rows alone."""
+"""What holds in every state that a race may leave: the product's rules on its rows, and what may not have changed on the way."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from interleave.scenes import State
-from outlast.domain.states import FINAL_JOBS, FINAL_TASKS, count, outcome_of, stored_job_state
+from outlast.domain.soundness import rows
+from outlast.domain.soundness.rules import of_effect, of_job
+from outlast.domain.states import FINAL_JOBS
 
 Row = dict[str, Any]
+R = TypeVar("R")
+_OF_JOBS = ("task", "queue_entry", "job_input", "output", "step", "attempt", "attention", "edge", "quota_job")
+_ASIDE = {"A5 plan"}  # the plans of the scenes have gaps, so that a number means the same task in each of them
+_BURIED = ("purged_at", "expires_at", "final_state", "outcome", "finished_at")
 
 
 def violations(state: State, before: State) -> list[str]:
     """Every invariant that does not hold; `before` is where the run started."""
+    jobs = _jobs(state)
+    found = [f"rows of {table} of no job" for table in _OF_JOBS if {row["job_id"] for row in state[table]} - set(jobs)]
+    findings = [
+        *(f for job in jobs.values() for f in of_job(job) if f.rule.full not in _ASIDE),
+        *(f for row in _effects(state, jobs) for f in of_effect(row)),
+    ]
+    found += [
+        f"the job {job_id} has {len(job.tasks)} of {job.job.total} tasks" for job_id, job in jobs.items() if len(job.tasks) != job.job.total
+    ]
+    found += [f"{f.rule.full}: task {f.no} of {f.job_id}: {f.found}; should be: {f.expected}" for f in findings]
+    return found + _beside(state, jobs) + _outlived(state, before) + _monotone(state, before)
+
+
+def _made(make: Callable[..., R], row: Row, **more: Any) -> R:
+    fields: tuple[str, ...] = make._fields  # type: ignore[attr-defined]
+    return make(*(more[name] if name in more else row[name] for name in fields))
+
+
+def _jobs(state: State) -> dict[str, rows.JobRows]:
+    jobs = {row["id"]: rows.JobRows(_made(rows.JobRow, row)) for row in state["job"]}
+    none = rows.JobRows(None)  # type: ignore[arg-type] # takes in what belongs to no job
+    for row in state["job_input"]:
+        jobs.get(row["job_id"], none).inputs += 1
+    for row in state["task"]:
+        jobs.get(row["job_id"], none).tasks[row["no"]] = _made(rows.TaskRow, row)
+    for row in state["queue_entry"]:
+        # Times are told modulo the tick, so that which of two comes first is lost: they are only there or not.
+        times = {name: None if row[name] is None else 0 for name in ("lease_until", "deadline_at")}
+        jobs.get(row["job_id"], none).entries[row["no"]] = _made(rows.EntryRow, row, **times)
+    for row in state["edge"]:
+        jobs.get(row["job_id"], none).edges.append(_made(rows.EdgeRow, row))
+    for row in state["output"]:
+        jobs.get(row["job_id"], none).outputs[row["no"]] = _made(rows.OutputRow, row)
+    for row in state["attempt"]:
+        jobs.get(row["job_id"], none).attempts[row["no"]].append(_made(rows.AttemptRow, row))
+    for row in state["attention"]:
+        jobs.get(row["job_id"], none).questions[row["no"]].append(_made(rows.QuestionRow, row))
+    _steps_and_slots(state, jobs, none)
+    return jobs
+
+
+def _steps_and_slots(state: State, jobs: dict[str, rows.JobRows], none: rows.JobRows) -> None:
+    steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for row in state["step"]:
+        steps[row["job_id"], row["no"]].append(row["fence"])
+    for (job_id, no), fences in steps.items():
+        jobs.get(job_id, none).steps[no] = rows.StepsRow(no, len(fences), min(fences), max(fences))
+    for row in state["slot"]:
+        if row["job_id"] is not None:
+            jobs.get(row["job_id"], none).slots.append(_made(rows.SlotRow, row))
+
+
+def _effects(state: State, jobs: dict[str, rows.JobRows]) -> list[rows.EffectRow]:
+    found = []
+    for row in state["effect"]:
+        job = jobs.get(row["job_id"])
+        task = None if job is None else job.tasks.get(row["no"])
+        place = {
+            "has_outcome": row["outcome"] is not None,
+            "job_root": None if job is None else job.job.effect_root,
+            "task_label": None if task is None else task.label,
+            "last_fence": None if job is None or task is None else job.last_fence(task),
+        }
+        found.append(_made(rows.EffectRow, row, **place))
+    return found
+
+
+def _beside(state: State, jobs: dict[str, rows.JobRows]) -> list[str]:
+    """What is of no job that is there: keys of purged jobs, effects of a root that another job has, slots, what quotas count."""
     found: list[str] = []
-    tasks: dict[str, list[Row]] = {}
-    for task in state["task"]:
-        tasks.setdefault(task["job_id"], []).append(task)
-    jobs = {job["id"]: job for job in state["job"]}
-    for job in state["job"]:
-        found += _job(job, tasks.get(job["id"], []))
-    found += _entries(state)
-    found += _slots(state)
-    found += _outputs(state)
-    found += _attention(state, jobs)
-    found += _graph(state)
-    found += _effects(state, before)
-    found += _monotone(state, before)
-    found += [f"{table}: rows of no job" for table in ("task", "queue_entry", "job_input", "output", "step", "attempt", "attention", "edge")
-              if {row["job_id"] for row in state[table]} - set(jobs)]  # fmt: skip
-    found += [f"job {job} without input" for job in set(jobs) - {row["job_id"] for row in state["job_input"]}]
     for row in state["submission"]:
-        buried = [row[name] is not None for name in ("purged_at", "expires_at", "final_state", "outcome", "finished_at")]
+        buried = [row[name] is not None for name in _BURIED]
         if (all(buried), any(buried)) != ((False, False) if row["job_id"] in jobs else (True, True)):
             found.append(f"the key {row['key']} names no job that it says is there, or a job that it says was purged")
-    return found
-
-
-def _job(job: Row, tasks: list[Row]) -> list[str]:
-    counted = count((task["state"], task["required"]) for task in tasks)
-    found = [f"job.{name} is {job[name]}, its tasks give {value}" for name, value in counted._asdict().items() if job[name] != value]
-    wanted = stored_job_state(cancelled=job["cancelled_at"] is not None, open=counted.open, attention=counted.attention)
-    if job["state"] != wanted:
-        found.append(f"job.state is {job['state']}, its rows give {wanted}")
-    final = job["state"] in FINAL_JOBS
-    found += [f"{name} does not go with the state" for name in ("finished_at", "outcome", "purge_at") if final != (job[name] is not None)]
-    if final and job["active_key"] is not None:
-        found.append("a final job that has its unique key still")
-    if final and any(task["state"] not in FINAL_TASKS for task in tasks):
-        found.append("a final job with a task that is not final")
-    if job["state"] == "completed":
-        if job["outcome"] != outcome_of(problems=counted.problems):
-            found.append(f"outcome {job['outcome']} with {counted.problems} problems")
-        if any(task["required"] and task["state"] != "completed" for task in tasks):
-            found.append("completed without all that is required")
-    return found + _usable(job, tasks, required_open=counted.required_open)
-
-
-def _usable(job: Row, tasks: list[Row], *, required_open: int) -> list[str]:
-    usable = job["usable_at"] is not None
-    marked = [task for task in tasks if task["usable"]]
-    if marked:
-        wrong = usable != any(task["state"] == "completed" for task in marked)
-    else:
-        wrong = job["cancelled_at"] is None and usable != (required_open == 0)
-    return ["usable_at does not go with what makes the job usable"] if wrong else []
-
-
-def _entries(state: State) -> list[str]:
-    entries = {(row["job_id"], row["no"]): row for row in state["queue_entry"]}
-    found = [said for task in state["task"] for said in _entry_of(task, entries.get((task["job_id"], task["no"])))]
-    for (_, no), entry in entries.items():
-        held = entry["holder"] is not None
-        if held != (entry["lease_until"] is not None) or held != (entry["deadline_at"] is not None):
-            found.append(f"entry {no}: holder, lease and deadline do not go together")
-        if entry["ready_at"] is None and (held or entry["due_at"] is None):
-            found.append(f"entry {no}: not ready, and held or not due either")
-        if held and entry["fence"] < 1:
-            found.append(f"entry {no}: held without a fence")
-    return found
-
-
-def _entry_of(task: Row, entry: Row | None) -> list[str]:
-    where = f"task {task['no']} ({task['state']})"
-    if task["state"] == "open":
-        if entry is None:
-            return [f"{where} has no entry: nobody will ever run it"]
-        return [f"{where} has a revoked entry"] if entry["revoked"] else []
-    if entry is None:
-        return []
-    found = []
-    if not (task["state"] == "cancelled" and entry["revoked"] and entry["holder"] is not None):
-        found.append(f"{where} has an entry that is not revoked and held")
-    if (task["fence"], task["spent"]) != (entry["fence"], entry["spent"]):
-        found.append(f"{where} does not keep fence and attempts of its entry")
-    return found
-
-
-def _slots(state: State) -> list[str]:
-    """Who holds a task that has a key has one slot of it, and nobody else has one; so no limit is passed."""
-    taken = sorted((row["key"], row["job_id"], row["no"], row["fence"]) for row in state["slot"] if row["job_id"] is not None)
-    held = [row for row in state["queue_entry"] if row["holder"] is not None and row["slot_key"] is not None]
-    wanted = sorted((row["slot_key"], row["job_id"], row["no"], row["fence"]) for row in held)
-    found = [] if taken == wanted else [f"slots of {taken}, claims {wanted}"]
-    limits = {(row["job_id"], row["no"]): row["slot_limit"] for row in held}
-    found += [f"slot {row['n']} above a limit" for row in state["slot"] if row["n"] > limits.get((row["job_id"], row["no"]), row["n"])]
-    return found
-
-
-def _outputs(state: State) -> list[str]:
-    done = {(task["job_id"], task["no"]) for task in state["task"] if task["state"] == "completed"}
-    stored = [(row["job_id"], row["no"]) for row in state["output"]]
-    return [] if sorted(stored) == sorted(done) else [f"outputs {stored}, completed tasks {sorted(done)}"]
-
-
-def _attention(state: State, jobs: dict[str, Row]) -> list[str]:
-    found: list[str] = []
-    asking = {(task["job_id"], task["no"]) for task in state["task"] if task["state"] == "needs_attention"}
-    open_ = [(row["job_id"], row["no"]) for row in state["attention"] if row["resolved_at"] is None]
-    if sorted(open_) != sorted(asking):
-        found.append(f"open questions {sorted(open_)}, tasks that ask {sorted(asking)}")
-    if any(jobs[job]["state"] in FINAL_JOBS for job, _ in open_ if job in jobs):
-        found.append("an open question of a final job")
-    return found
-
-
-def _graph(state: State) -> list[str]:
-    """Each blocked task waits for exactly the parents that have not satisfied it; each other one for none."""
-    found: list[str] = []
-    tasks = {(task["job_id"], task["no"]): task for task in state["task"]}
-    waits: dict[tuple[str, int], int] = {}
-    for edge in state["edge"]:
-        parent = tasks[edge["job_id"], edge["parent"]]["state"]
-        met = parent == "completed" or (edge["soft"] and parent in ("failed", "skipped"))
-        child = (edge["job_id"], edge["child"])
-        waits[child] = waits.get(child, 0) + (not met)
-    for place, task in tasks.items():
-        left = waits.get(place, 0)
-        if task["state"] in ("open", "needs_attention", "completed", "failed") and left:
-            found.append(f"task {place[1]} is {task['state']} before {left} of its parents ended")
-        if task["state"] == "blocked" and (not left or task["deps_left"] != left):
-            found.append(f"task {place[1]} is blocked with deps_left {task['deps_left']}, {left} parents are missing")
-    return found
-
-
-def _effects(state: State, before: State) -> list[str]:
-    """Each effect is of a claim that was made, and its end stays; one that begins after a cancel would be of nobody's claim."""
-    found: list[str] = []
-    fences = _fences(state)
-    jobs = {job["id"]: job for job in state["job"]}
     roots = {job["effect_root"] for job in state["job"]}
-    old = {_key(row): row for row in before["effect"]}
-    for row in state["effect"]:
-        where = f"effect {row['name']} ({row['state']})"
-        if row["effect_root"] not in roots:
-            found.append(f"{where}: of a root of which no job is left")
-        if row["job_id"] in jobs and row["fence"] > fences.get((row["job_id"], row["no"]), 0):
-            found.append(f"{where}: the intent of a fence that nobody had")
-        if row["job_id"] in jobs and row["effect_root"] != jobs[row["job_id"]]["effect_root"]:
-            found.append(f"{where}: not of its job's root")
-        if (row["settled_at"] is not None) != (row["state"] in ("confirmed", "refused")):
-            found.append(f"{where}: settled_at does not go with the state")
-        if row["outcome"] is not None and row["state"] != "confirmed":
-            found.append(f"{where}: an outcome")
-        was = old.get(_key(row))
-        if was is not None and was["state"] == "confirmed" and _timeless(row) != _timeless(was):
-            found.append(f"{where}: it was confirmed, and changed")
-        if was is not None and was["provider_key"] != row["provider_key"]:
-            found.append(f"{where}: another key")
-    if {_key(row) for row in before["effect"] if row["effect_root"] in roots} - {_key(row) for row in state["effect"]}:
-        found.append("an effect is gone")
-    return found
+    found += [
+        f"the effect {row['name']} is of a root of which no job is left" for row in state["effect"] if row["effect_root"] not in roots
+    ]
+    found += [f"a slot of {row['key']} is taken by no job" for row in state["slot"] if row["job_id"] not in jobs and any(_holder(row))]
+    quotas = {(row["tenant"], row["owner"], row["kind"]): row["counted"] for row in state["quota"]}
+    owners = {job["id"]: (job["tenant"], job["owner"], job["kind"]) for job in state["job"]}
+    for row in state["quota_job"]:
+        place = (row["tenant"], row["owner"], row["kind"])
+        if place not in quotas or owners.get(row["job_id"], place) != place:
+            found.append(f"the job {row['job_id']} is counted by no quota, or by another's")
+    return found + [f"the quota of {place} has not counted what was open" for place, counted in quotas.items() if not counted]
+
+
+def _holder(row: Row) -> list[bool]:
+    return [row[name] is not None for name in ("job_id", "no", "fence")]
+
+
+def _outlived(state: State, before: State) -> list[str]:
+    """What is known of an effect stays as long as a job has its root, and no two jobs have one unique key."""
+    found: list[str] = []
+    now = {_key(row): row for row in state["effect"]}
+    roots = {job["effect_root"] for job in state["job"]}
+    for was in before["effect"]:
+        row = now.get(_key(was))
+        if row is None:
+            if was["effect_root"] in roots:
+                found.append("an effect is gone")
+            continue
+        if was["state"] == "confirmed" and _timeless(row) != _timeless(was):
+            found.append(f"the effect {row['name']} was confirmed, and changed")
+        if was["provider_key"] != row["provider_key"]:
+            found.append(f"the effect {row['name']} has another key")
+    keys = Counter((row["tenant"], row["active_scope"], row["active_key"]) for row in state["job"] if row["active_key"] is not None)
+    return found + [f"{number} jobs with one unique key" for number in keys.values() if number > 1]
 
 
 def _timeless(row: Row) -> Row:

@@ -13,7 +13,7 @@ import pytest
 from outlast.domain.access import Scope
 from outlast.domain.work import Failed, Filter, Finished, Renewal, TaskRef
 from outlast.store.postgres.dialect import SCHEMA
-from outlast.store.postgres.session import Profile
+from outlast.store.postgres.session import Profile, reading
 from outlast.store.postgres.store import PostgresStore
 from outlast.store.program import Statement
 from outlast.store.programs import admission, claims, completion, control, retention, schedules, slots, status, steps, sweep
@@ -257,3 +257,27 @@ def test_a_client_that_deletes_jobs_looks_at_those_alone(stage: Stage, name: str
         looked_at = buffers(Prepared(connection, name).explain({**_BATCH, "owner": OWNER}, analyze=True))
 
     assert looked_at < 1_500  # 50 ids, some ten tables; all jobs and their tasks would be thousands
+
+
+_PAGES = {
+    "verify_jobs": ("job", "job_pkey"),
+    "verify_tasks": ("task", "task_pkey"),
+    "verify_entries": ("queue_entry", "queue_entry_pkey"),
+    "verify_inputs": ("job_input", "job_input_pkey"),
+}
+
+
+@pytest.mark.parametrize("name", _PAGES)
+@pytest.mark.parametrize("stage", [_full, _analyzed], ids=["full", "analyzed"], indirect=True)
+def test_a_page_of_the_whole_store_is_read_along_its_key(stage: Stage, name: str) -> None:
+    """However many rows a comparison of keys is believed to leave: each page reads itself, and nothing of the others."""
+    table, index = _PAGES[name]
+    with psycopg.connect(stage.conninfo) as connection:
+        connection.execute(reading())
+        rows = connection.execute(f"select tenant, id::text from {SCHEMA}.job order by tenant, id limit 200 offset {JOBS // 2}").fetchall()
+        (tenant, first_id), (last_tenant, last_id) = rows[0], rows[-1]
+        page = {"tenant": tenant, "job_id": first_id, "last_tenant": last_tenant, "last_id": last_id, "limit": 200}
+        plan = Prepared(connection, name).explain(page, analyze=True)
+
+    assert scans(plan)[table] == {index}
+    assert buffers(plan) < 2_500  # a page of 200 jobs, each looked up once more; all of a table would be tens of thousands

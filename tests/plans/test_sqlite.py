@@ -23,10 +23,9 @@ from plans.reading import first
 JOB = "019a0000-0000-7000-8000-000000000001"
 PLACE = {"tenant": TENANT, "job_id": JOB, "no": 0}
 QUOTA = {"tenant": TENANT, "owner": OWNER, "kind": "k"}
-
-
 BATCH = {"tenant": TENANT, "ids": json.dumps([JOB])}
 ROOTS = {"tenant": TENANT, "roots": json.dumps([JOB])}
+WITHIN = {"tenant": TENANT, "job_id": JOB, "last_tenant": TENANT, "last_id": JOB}
 SCHEDULE = {"tenant": TENANT, "owner": OWNER, "name": "s", "version": 1}
 HELD = {**PLACE, "fence": 1, "holder": "w:1"}
 
@@ -72,6 +71,16 @@ EXPECTED: dict[str, tuple[Mapping[str, Any], str]] = {
     "lock_jobs_of_person": ({**BATCH, "owner": OWNER}, "outlast_job_id"),
     "jobs_held": (BATCH, "PRIMARY KEY"),
     "drop_tombstones": ({"tenant": TENANT, "owner": OWNER, "limit": 9}, "PRIMARY KEY"),
+    "verify_jobs": ({"tenant": TENANT, "job_id": JOB, "limit": 200}, "PRIMARY KEY"),
+    **{f"verify_{table}": (WITHIN, "x USING PRIMARY KEY") for table in ("tasks", "entries", "edges", "attempts", "questions")},
+    "verify_slots": (WITHIN, "outlast_slot_holder"),
+    "verify_inputs": (WITHIN, "sqlite_autoindex_outlast_job_input_1 ((tenant,job_id)>"),
+    "verify_outputs": (WITHIN, "sqlite_autoindex_outlast_output_1 ((tenant,job_id)>"),
+    "verify_steps": (WITHIN, "sqlite_autoindex_outlast_step_1 ((tenant,job_id)>"),
+    "verify_effects": (
+        {"tenant": TENANT, "effect_root": JOB, "label": "", "name": "", "input_hash": "", "limit": 200},
+        "sqlite_autoindex_outlast_effect_1",
+    ),
     "due_schedules": (first(schedules.due(None, 100)).params, "outlast_schedule_due"),
     "next_schedule": ({}, "outlast_schedule_due"),
     "lock_due_schedule": ({**SCHEDULE, "until": 1}, "outlast_schedule_1"),
@@ -106,7 +115,13 @@ def test_it_reads_by_index(connection: sqlite3.Connection, name: str) -> None:
     assert not whole, plan
 
 
-@pytest.mark.parametrize("name", ["claim_candidates", "keyed_candidates", "job_list", "jobs_asking", "due_schedules", "next_schedule"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("claim_candidates", "keyed_candidates", "job_list", "jobs_asking", "due_schedules", "next_schedule"),
+        *("verify_jobs", "verify_effects", "verify_steps"),
+    ],
+)
 def test_the_order_comes_from_the_index(connection: sqlite3.Connection, name: str) -> None:
     plan = _plan(connection, Statement(name, EXPECTED[name][0]), top=True)
 

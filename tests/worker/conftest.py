@@ -13,6 +13,7 @@ from outlast import Outlast
 from outlast.store.open import migrate, open_store
 from outlast.worker.runtime import Exit, Options, Worker
 from servers.postgres import PostgresServer
+from worker.accounts import TABLE, Bank
 
 _numbers = itertools.count(1)
 
@@ -28,6 +29,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         made = server.dsn(name)
     migrate(made)
     return made
+
+
+@pytest.fixture
+def bank(url: str) -> Bank:
+    one = Bank(url)
+    one.do(TABLE)
+    one.do("insert into account values ('ann', 0)")
+    return one
 
 
 @pytest.fixture

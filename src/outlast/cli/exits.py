@@ -41,7 +41,7 @@ class Exit(IntEnum):
 MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
     {
         Exit.OK: "done, or nothing to do; a worker was told to stop and did",
-        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor, a deletion to be repeated",
+        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor or verify, a deletion to be repeated",
         Exit.INVALID: "wrong usage, target, input or setting; nothing was written",
         Exit.NOT_FOUND: "no such job, not theirs, or no longer kept",
         Exit.CONFLICT: "the job stands otherwise, the key belongs to another request, or a quota is used up",

@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "prune": "Delete jobs that are no longer kept, or say which.",
     "forget": "Delete everything that is a person's, on request.",
     "doctor": "Check versions, store, clock and leftovers; say what to do.",
+    "verify": "Recompute a store's rows and say what does not hold.",
     "demo": "Run the main job on real input and watch it survive.",
     "bench": "Measure a store on this machine.",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from outlast.observe.hub import emit
 from outlast.store.drive import refusal_of
 from outlast.store.programs import targets
 from outlast.store.protocol import Store
+from outlast.store.sessions.opening import is_async
 from outlast.store.sessions.sides import fault_of
 from outlast.store.sessions.transaction import Guarded, Judged, Landed, Sessions, Work, transact, transact_sync
 
@@ -122,7 +122,7 @@ async def attach(
     """Applies a parked result."""
     found = await adrive_call(_find(app, job_id, no, principal, target_version), store)
     fn = found.target.fn
-    if not inspect.iscoroutinefunction(fn):
+    if not is_async(fn):
         from asyncio import to_thread  # noqa: PLC0415 - `import outlast` stays quick in processes that run no loop
 
         return await to_thread(partial(_attach_now, found, app, store, sessions, no=no, principal=principal, target_version=target_version))
@@ -143,7 +143,7 @@ def attach_sync(
 ) -> JobView:
     """Applies a parked result, in this thread; the target's function must be a plain one."""
     found = drive_call(_find(app, job_id, no, principal, target_version), store)
-    if inspect.iscoroutinefunction(found.target.fn):
+    if is_async(found.target.fn):
         raise Invalid(f"The function of the target {found.target.name!r} is async: use the async client.")
     return _attach_now(found, app, store, sessions, no=no, principal=principal, target_version=target_version)
 

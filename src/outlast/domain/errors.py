@@ -5,6 +5,7 @@
     ├── NotRegistered       a kind, task or version that this process does not know
     ├── NotAParent          ctx.output of a task that is no parent; permanent
     ├── CompletionMissing   the block of ctx.transaction ended without tx.complete; rolled back
+    ├── TransactionMisused  a session that Outlast cannot use, or a function that ended its transaction; permanent
     ├── NotFound            unknown or not theirs, never which
     ├── Forbidden           may read it, may not do this
     ├── Expired             their own, and no longer kept (module `conflicts`)
@@ -70,6 +71,17 @@ class CompletionMissing(OutlastError):
     """The block of `ctx.transaction()` ended without `tx.complete(value)`. It was rolled back; nothing of it remains."""
 
     code = "completion_missing"
+
+
+class TransactionMisused(OutlastError):
+    """A session, or a function that was lent one, did what leaves no single transaction. Repeating it cannot help.
+
+    Codes: `session_invalid` (what the factory makes cannot be used), `session_elsewhere` (another database than the store's),
+    `transaction_ended` (the function committed, rolled back or closed by itself), `inside_transaction` (a call that writes in a
+    transaction of its own was made inside one), `transaction_misused` (whatever else the session's library refuses as misuse).
+    """
+
+    code = "transaction_misused"
 
 
 class NotFound(OutlastError):

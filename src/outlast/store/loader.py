@@ -83,6 +83,18 @@ def job_state(arguments: str) -> str:
     )
 
 
+def verify_range(table: str) -> str:
+    """The rows of a page of jobs, from the first to the last, each of a job that is there."""
+    key = f"({table}.tenant, {table}.job_id)"
+    within = f"{key} >= (:tenant, {{uuid:job_id}}) and {key} <= (:last_tenant, {{uuid:last_id}})"
+    return f"{within} and exists (select 1 from {{outlast.job}} j where j.tenant = {table}.tenant and j.id = {table}.job_id)"
+
+
+def verify_jobless(table: str) -> str:
+    """The rows of no job."""
+    return f"not exists (select 1 from {{outlast.job}} j where j.tenant = {table}.tenant and j.id = {table}.job_id)"
+
+
 JOB_SELECT = """
 select j.tenant, {str:j.id}, j.owner, j.kind, j.schema_version, j.label, j.state, j.outcome, j.version, {ms:j.usable_at}, j.usable_ref,
   j.total,

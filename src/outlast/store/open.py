@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
 from outlast.domain.errors import Invalid
+from outlast.store.program import Program, T
 from outlast.store.protocol import Store
 
 if TYPE_CHECKING:
@@ -70,6 +73,35 @@ def pending(url: str) -> tuple[Migration, ...]:
     from outlast.store.postgres import migrating as postgres
 
     return postgres.pending(address.target)
+
+
+class Snapshot(Protocol):
+    """A store as it is now, to be read and not written."""
+
+    def run(self, program: Program[T]) -> T:
+        """The value of a program whose statements only read."""
+        ...
+
+
+@contextmanager
+def snapshot(url: str, *, beginnings: Collection[str]) -> Generator[Snapshot]:
+    """The store at a URL, to read whole on a connection that cannot write.
+
+    PostgreSQL and SQLite's write-ahead log show one moment to the end. SQLite's rollback journal shows one from each statement named in
+    `beginnings` to the next, for its readers keep writers out. StoreUnavailable and NotMigrated say what to do.
+    """
+    address = parse(url)
+    if address.dialect == "sqlite":
+        from outlast.store.sqlite import snapshot as sqlite
+
+        with sqlite.snapshot(address.target, beginnings) as lite:
+            yield lite
+        return
+    _require_psycopg(address)
+    from outlast.store.postgres import snapshot as postgres
+
+    with postgres.snapshot(address.target) as moment:
+        yield moment
 
 
 def migrate(url: str) -> tuple[Migration, ...]:

@@ -83,12 +83,24 @@ class Store(SyncRunner, Protocol):
         """What a driver's error means."""
         ...
 
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """While it lasts a transaction of the host's may be open on a session. On SQLite there is one at a time; others wait here."""
+        ...
+
+    def turn_sync(self) -> AbstractContextManager[None]:
+        """The same in blocking code."""
+        ...
+
     def lend(self) -> AbstractAsyncContextManager[Any]:
         """A connection of the driver's, for a transaction of the host's in async code."""
         ...
 
     def lend_sync(self) -> AbstractContextManager[Any]:
         """A connection of the driver's, for a transaction of the host's in blocking code."""
+        ...
+
+    def lend_at_most(self, connections: int) -> None:
+        """How many connections of each colour may be lent at once; who asks for one more waits."""
         ...
 
     def notes(self) -> tuple[str, ...]:

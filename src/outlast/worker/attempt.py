@@ -25,7 +25,7 @@ from outlast.store.protocol import Store
 from outlast.store.sessions.transaction import Sessions
 from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
-from outlast.worker.completion import Attaching, Completion, Saving
+from outlast.worker.completion import Attaching, Completion, Saving, Within
 from outlast.worker.context import Context, SyncContext
 from outlast.worker.effects import EffectUnknown
 from outlast.worker.hold import Hold
@@ -145,7 +145,11 @@ class Runner:
 
     async def _call(self, state: AttemptState, task: AnyTask[Any], arguments: tuple[Any, ...]) -> object:
         if inspect.iscoroutinefunction(task.handler):
-            return await task.handler(Context(state), *arguments)
+            try:
+                return await task.handler(Context(state), *arguments)
+            finally:
+                if isinstance(state.open, committing.Transaction):
+                    await state.open.abandon()
         context = SyncContext(state)
 
         def call() -> tuple[object, BaseException | None]:
@@ -153,6 +157,9 @@ class Runner:
                 return task.handler(context, *arguments), None
             except BaseException as error:
                 return None, error
+            finally:
+                if isinstance(state.open, committing.SyncTransaction):
+                    state.open.abandon()
 
         value, error = await self._threads.run(call, state.hold.threads)
         if error is not None:
@@ -163,6 +170,9 @@ class Runner:
         hold, task = state.hold, state.task
         if state.made is not None and returned is not state.made:
             words = "The task made a completion and did not return it."
+            return self._failed(hold, "completion_dropped", words, None, permanent=True)
+        if isinstance(returned, Completion) and isinstance(cast("Completion[object]", returned).save, Within):
+            words = "The transaction that this completion belongs to was not committed; nothing of it remains. Let its error through."
             return self._failed(hold, "completion_dropped", words, None, permanent=True)
         value = cast("Completion[object]", returned).value if isinstance(returned, Completion) else returned
         try:
@@ -247,7 +257,8 @@ class Runner:
 
 def _saving(returned: object) -> Saving | Attaching | None:
     """What is left to be committed with the host's own rows."""
-    return cast("Completion[object]", returned).save if isinstance(returned, Completion) else None
+    save = cast("Completion[object]", returned).save if isinstance(returned, Completion) else None
+    return None if isinstance(save, Within) else save
 
 
 def _detail(error: BaseException) -> str:

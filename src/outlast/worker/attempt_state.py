@@ -35,6 +35,7 @@ class AttemptState:
     retention_ms: int
     settled: Settled | None = None  # the handler's own transaction has committed the result
     made: object = None  # the Completion that has to be returned
+    open: object = None  # the block of `ctx.transaction()` that the handler is in
     resource: str | None = None
     steps: frozenset[str] | None = None  # names of those stored before, read once and only by a replacement
     seen: set[str] = field(default_factory=set[str])

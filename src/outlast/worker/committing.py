@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
-from outlast.domain.errors import CompletionMissing, Invalid, OutcomeUnknown
+from outlast.domain.errors import CompletionMissing, Invalid, OutcomeUnknown, TransactionMisused
 from outlast.domain.failures import Permanent, Stopped, StopReason
 from outlast.domain.kinds import Storable, Target
 from outlast.domain.model import MAX_NAME
@@ -21,9 +20,12 @@ from outlast.store.drive import Fault, adrive, drive, with_subprograms
 from outlast.store.program import Rows, Statement
 from outlast.store.programs import completion, steps, targets
 from outlast.store.programs.targets import TargetMoved, TargetRow
-from outlast.store.sessions.opening import async_side, sync_side
-from outlast.store.sessions.sides import AsyncSide, SyncSide, fault_of
-from outlast.store.sessions.transaction import Guarded, Judged, Landed, Work, transact, transact_sync
+from outlast.store.sessions.inside import Inside, enter
+from outlast.store.sessions.opening import is_async
+from outlast.store.sessions.sides import AsyncSide, SyncSide, elsewhere, ended, fault_of, misused
+from outlast.store.sessions.transaction import Guarded, Judged, Landed, Work, held_back, transact, transact_sync
+from outlast.store.sessions.transaction import opened as opened_session
+from outlast.store.sessions.transaction import opened_sync as opened_session_sync
 from outlast.worker.attempt_state import AttemptState
 from outlast.worker.completion import Completion
 from outlast.worker.recall import REASONS
@@ -50,6 +52,16 @@ def result_of(state: AttemptState, value: object) -> Finished:
     return Finished(state.hold.claimed.ref, state.worker, body, state.resource)
 
 
+def authorised(state: AttemptState, save: Save) -> Save:
+    """The same, but not begun for a claim that ended while the transaction waited for its turn."""
+
+    def checked(db: Any) -> Any:  # noqa: ANN401 - a session of the host's, of whatever type
+        state.hold.check()
+        return save(db)
+
+    return checked
+
+
 def finishing(state: AttemptState, save: Save) -> Work[int]:
     """`save`, then the guarded finish with what it returned."""
 
@@ -58,7 +70,7 @@ def finishing(state: AttemptState, save: Save) -> Work[int]:
         state.hold.settling = True
         return Guarded(partial(completion.finish_last, result_of(state, made), state.retention_ms))
 
-    return Work(save, last, completion.verdict(state.hold.claimed.ref))
+    return Work(authorised(state, save), last, completion.verdict(state.hold.claimed.ref))
 
 
 def settled(state: AttemptState, end: Landed[int] | Judged) -> Settled:
@@ -81,7 +93,7 @@ async def commit(state: AttemptState, save: Callable[..., Any], args: tuple[Any,
     """Commits what a handler of either colour handed back by `ctx.commit`."""
     work = finishing(state, bound(save, args, kwargs))
     state.hold.check()
-    if inspect.iscoroutinefunction(save):
+    if is_async(save):
         return settled(state, await transact(work, state.store, state.sessions.session))
     run = partial(transact_sync, work, state.store, state.sessions.sync_session)
     return settled(state, await state.threads.run(run, state.hold.threads))
@@ -124,8 +136,8 @@ async def _attached(
         state.hold.settling = True
         return Guarded(partial(targets.attach_last, result, expected=expected, version=checked, retention_ms=state.retention_ms))
 
-    work = Work(lambda db: target.fn(db, ref, expected, value), last, completion.verdict(result.ref))
-    if inspect.iscoroutinefunction(target.fn):
+    work = Work(authorised(state, lambda db: target.fn(db, ref, expected, value)), last, completion.verdict(result.ref))
+    if is_async(target.fn):
         return await transact(work, state.store, state.sessions.session)
     run = partial(transact_sync, work, state.store, state.sessions.sync_session)
     return await state.threads.run(run, state.hold.threads)
@@ -143,7 +155,7 @@ def stepping(state: AttemptState, name: str, save: Callable[..., Any], call: Sav
         state.hold.check()
         return Guarded(partial(steps.store_step_last, ref, name, body))
 
-    return Work(call, last, steps.step_verdict(ref, name)), value
+    return Work(authorised(state, call), last, steps.step_verdict(ref, name)), value
 
 
 def step_value(state: AttemptState, end: Landed[Any] | Judged, value: list[object], save: Callable[..., Any]) -> object:
@@ -158,7 +170,7 @@ def step_value(state: AttemptState, end: Landed[Any] | Judged, value: list[objec
 async def commit_step(state: AttemptState, name: str, save: Callable[..., Any], call: Save) -> object:
     """A step whose business rows and record commit together."""
     work, value = stepping(state, name, save, call)
-    if inspect.iscoroutinefunction(save):
+    if is_async(save):
         return step_value(state, await transact(work, state.store, state.sessions.session), value, save)
     run = partial(transact_sync, work, state.store, state.sessions.sync_session)
     return step_value(state, await state.threads.run(run, state.hold.threads), value, save)
@@ -178,64 +190,109 @@ class Transaction:
         self._complete = complete
         self._stack = AsyncExitStack()
         self._side: AsyncSide | None = None
+        self._inside: Inside | None = None
         self._opened: int | None = None
         self.db: Any = None
 
     async def complete(self, value: T) -> Completion[T]:
-        """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over."""
+        """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over.
+
+        Where the block is rolled back, or its commit fails, the completion is void: returned all the same, `completion_dropped`.
+        """
         side, state = self._side, self._state
         if side is None or self._opened is not None:
             raise Invalid("tx.complete is called once, inside the block of ctx.transaction().")
         state.hold.check()
         await side.flush()
+        if not await side.intact():
+            raise ended()
 
         async def execute(statement: Statement) -> Rows:
             return await side.execute(state.store.texts[statement.name], statement.params)
 
         program = completion.finish_last(result_of(state, value), state.retention_ms)
-        opened = await adrive(with_subprograms(program, state.store.subprograms), execute)
+        judge = completion.verdict(state.hold.claimed.ref)
+        seen: Verdict | None = None
+        try:
+            opened = await adrive(with_subprograms(program, state.store.subprograms), execute)
+            if opened is None:
+                seen = await adrive(with_subprograms(judge.start(), state.store.subprograms), execute)
+        except Exception as error:
+            _explain(state, error)
         if opened is None:
             await side.rollback()
-            raise stopped(state, await state.store.run(completion.verdict(state.hold.claimed.ref)))
+            raise _not_ours(state, await state.store.run(judge), seen)
         self._opened = opened
         completed: Completion[T] = self._complete(value)
         return completed
 
     async def __aenter__(self) -> Self:
-        self._state.hold.check()
-        factory = self._state.sessions.session or self._state.store.lend
-        self.db = await self._stack.enter_async_context(factory())
-        self._side = async_side(self.db)
-        await self._side.begin()
+        state = self._state
+        state.hold.check()
+        self._inside = enter(state.store, "ctx.transaction()")
+        side: AsyncSide | None = None
+        try:
+            self.db, side = await opened_session(self._stack, state.store, state.sessions.session or state.store.lend)
+            await _begun(state, side)
+            state.hold.check()  # it may have waited for its turn
+        except BaseException:
+            self._inside.open = False
+            if side is not None:
+                await side.rollback()
+            await self._stack.aclose()
+            raise
+        self._side, state.open = side, self
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        side, self._side = self._side, None
+        side = self._leave()
         try:
             if side is None:
                 return
             if error is not None or self._opened is None:
-                await side.rollback()
+                if await side.rollback(_cause(error)):
+                    raise ended() from error
             else:
                 await self._commit(side, self._opened)
         finally:
+            _void(self._state)
             await self._stack.aclose()
         if error is None and self._opened is None:
             raise _missing()
+        wrong = misused(error) if error is not None else None
+        if wrong is not None:
+            raise wrong from error
+
+    async def abandon(self) -> None:
+        """Ends a block that the handler has not left itself."""
+        side = self._leave()
+        with suppress(Exception):
+            if side is not None:
+                await side.rollback()
+            await self._stack.aclose()
+
+    def _leave(self) -> AsyncSide | None:
+        side, self._side, self._state.open = self._side, None, None
+        if self._inside is not None:
+            self._inside.open = False
+        return side
 
     async def _commit(self, side: AsyncSide, opened: int) -> None:
         state = self._state
         state.hold.settling = True
+        failed: Exception = ended()
         try:
-            await side.commit()
-        except Exception as failed:
+            if await side.intact():
+                await side.commit()
+                state.settled = Settled(Verdict.ACCEPTED, opened=opened)
+                return
+        except Exception as error:
+            failed = error
+        await side.rollback()
+        if not isinstance(failed, TransactionMisused) and fault_of(failed, state.store.fault_of) is not Fault.LOST:
             state.hold.settling = False
-            await side.rollback()
-            if fault_of(failed, state.store.fault_of) is not Fault.LOST:
-                raise
-            verdict = await state.store.run(completion.verdict(state.hold.claimed.ref))
-            _after_lost_commit(state, verdict, failed)
-            opened = 0
+            raise failed
+        _after_lost_commit(state, await state.store.run(completion.verdict(state.hold.claimed.ref)), failed)
         state.settled = Settled(Verdict.ACCEPTED, opened=opened)
 
 
@@ -247,64 +304,109 @@ class SyncTransaction:
         self._complete = complete
         self._stack = ExitStack()
         self._side: SyncSide | None = None
+        self._inside: Inside | None = None
         self._opened: int | None = None
         self.db: Any = None
 
     def complete(self, value: T) -> Completion[T]:
-        """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over."""
+        """The completion to return; its commit comes at the end of the block. Raises Stopped when the claim is over.
+
+        Where the block is rolled back, or its commit fails, the completion is void: returned all the same, `completion_dropped`.
+        """
         side, state = self._side, self._state
         if side is None or self._opened is not None:
             raise Invalid("tx.complete is called once, inside the block of ctx.transaction().")
         state.hold.check()
         side.flush()
+        if not side.intact():
+            raise ended()
 
         def execute(statement: Statement) -> Rows:
             return side.execute(state.store.texts[statement.name], statement.params)
 
         program = completion.finish_last(result_of(state, value), state.retention_ms)
-        opened = drive(with_subprograms(program, state.store.subprograms), execute)
+        judge = completion.verdict(state.hold.claimed.ref)
+        seen: Verdict | None = None
+        try:
+            opened = drive(with_subprograms(program, state.store.subprograms), execute)
+            if opened is None:
+                seen = drive(with_subprograms(judge.start(), state.store.subprograms), execute)
+        except Exception as error:
+            _explain(state, error)
         if opened is None:
             side.rollback()
-            raise stopped(state, state.store.run_sync(completion.verdict(state.hold.claimed.ref)))
+            raise _not_ours(state, state.store.run_sync(judge), seen)
         self._opened = opened
         completed: Completion[T] = self._complete(value)
         return completed
 
     def __enter__(self) -> Self:
-        self._state.hold.check()
-        factory = self._state.sessions.sync_session or self._state.store.lend_sync
-        self.db = self._stack.enter_context(factory())
-        self._side = sync_side(self.db)
-        self._side.begin()
+        state = self._state
+        state.hold.check()
+        self._inside = enter(state.store, "ctx.transaction()")
+        side: SyncSide | None = None
+        try:
+            self.db, side = opened_session_sync(self._stack, state.store, state.sessions.sync_session or state.store.lend_sync)
+            _begun_sync(state, side)
+            state.hold.check()  # it may have waited for its turn
+        except BaseException:
+            self._inside.open = False
+            if side is not None:
+                side.rollback()
+            self._stack.close()
+            raise
+        self._side, state.open = side, self
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        side, self._side = self._side, None
+        side = self._leave()
         try:
             if side is None:
                 return
             if error is not None or self._opened is None:
-                side.rollback()
+                if side.rollback(_cause(error)):
+                    raise ended() from error
             else:
                 self._commit(side, self._opened)
         finally:
+            _void(self._state)
             self._stack.close()
         if error is None and self._opened is None:
             raise _missing()
+        wrong = misused(error) if error is not None else None
+        if wrong is not None:
+            raise wrong from error
+
+    def abandon(self) -> None:
+        """Ends a block that the handler has not left itself."""
+        side = self._leave()
+        with suppress(Exception):
+            if side is not None:
+                side.rollback()
+            self._stack.close()
+
+    def _leave(self) -> SyncSide | None:
+        side, self._side, self._state.open = self._side, None, None
+        if self._inside is not None:
+            self._inside.open = False
+        return side
 
     def _commit(self, side: SyncSide, opened: int) -> None:
         state = self._state
         state.hold.settling = True
+        failed: Exception = ended()
         try:
-            side.commit()
-        except Exception as failed:
+            if side.intact():
+                side.commit()
+                state.settled = Settled(Verdict.ACCEPTED, opened=opened)
+                return
+        except Exception as error:
+            failed = error
+        side.rollback()
+        if not isinstance(failed, TransactionMisused) and fault_of(failed, state.store.fault_of) is not Fault.LOST:
             state.hold.settling = False
-            side.rollback()
-            if fault_of(failed, state.store.fault_of) is not Fault.LOST:
-                raise
-            verdict = state.store.run_sync(completion.verdict(state.hold.claimed.ref))
-            _after_lost_commit(state, verdict, failed)
-            opened = 0
+            raise failed
+        _after_lost_commit(state, state.store.run_sync(completion.verdict(state.hold.claimed.ref)), failed)
         state.settled = Settled(Verdict.ACCEPTED, opened=opened)
 
 
@@ -312,10 +414,53 @@ def _missing() -> CompletionMissing:
     return CompletionMissing("The block of ctx.transaction() ended without tx.complete(value); it was rolled back.")
 
 
-def _after_lost_commit(state: AttemptState, verdict: Verdict | None, cause: BaseException) -> None:
+def _cause(error: BaseException | None) -> BaseException | None:
+    """Why a block is rolled back; None for an end from outside, which is in a hurry."""
+    if error is None:
+        return _missing()
+    return error if isinstance(error, Exception) else None
+
+
+def _void(state: AttemptState) -> None:
+    """A completion whose block was not committed counts as never made; returned all the same, it is refused."""
+    if state.settled is None:
+        state.made = None
+
+
+def _explain(state: AttemptState, error: Exception) -> NoReturn:
+    """Raises what an error of our own statements on the host's session means."""
+    if fault_of(error, state.store.fault_of) is Fault.SCHEMA:
+        raise elsewhere() from error
+    raise error
+
+
+async def _begun(state: AttemptState, side: AsyncSide) -> None:
+    try:
+        await side.begin()
+    except Exception as error:
+        _explain(state, error)
+
+
+def _begun_sync(state: AttemptState, side: SyncSide) -> None:
+    try:
+        side.begin()
+    except Exception as error:
+        _explain(state, error)
+
+
+def _not_ours(state: AttemptState, verdict: Verdict | None, seen: Verdict | None) -> BaseException:
+    """Why the guard did not hold: the store's word, and where that says that the claim holds, what the session saw."""
+    if verdict is not None:
+        return stopped(state, verdict)
+    return held_back() if seen is None else elsewhere()
+
+
+def _after_lost_commit(state: AttemptState, verdict: Verdict | None, cause: Exception) -> None:
     """Passes when the commit is there; a transaction that the handler drives cannot be repeated for it."""
     if verdict is Verdict.ACCEPTED:
         return
-    if verdict is None:
-        raise OutcomeUnknown("The connection was lost at the commit, and it is not there.") from cause
-    raise stopped(state, verdict) from cause
+    if verdict is not None:
+        raise stopped(state, verdict) from cause
+    if isinstance(cause, TransactionMisused):
+        raise cause
+    raise OutcomeUnknown("The connection was lost at the commit, and it is not there.") from cause

@@ -11,10 +11,11 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, overload
 from outlast.domain.effects import Confirmed
 from outlast.domain.kinds import AnyTask, Storable
 from outlast.domain.model import Principal
+from outlast.store.sessions.inside import refuse
 from outlast.worker import committing
 from outlast.worker.attempt_state import AttemptState
 from outlast.worker.committing import SyncTransaction, Transaction
-from outlast.worker.completion import Attaching, Completion, Saving
+from outlast.worker.completion import Attaching, Completion, Saving, Within
 from outlast.worker.effects import Wanted, effect
 from outlast.worker.recall import Recall, adrive_recall, ask, drive_recall, output, outputs, recall_step, store_made
 
@@ -66,7 +67,8 @@ class _Context:
         return completion
 
     def _complete_as(self, value: Any) -> Completion[Any]:  # noqa: ANN401 - of whatever type the handler completes with
-        completion: Completion[Any] = self.complete(value)
+        completion: Completion[Any] = Completion(value, self._state, Within())
+        self._state.made = completion
         return completion
 
     def _deferred(self, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Completion[Any]:
@@ -87,6 +89,7 @@ class Context(_Context):
 
         `fn` may run again if the attempt ended before it was stored.
         """
+        refuse(self._state.store, "ctx.step")
         found, value = await self._recall(recall_step(self._state, name, fn))
         if found:
             return value
@@ -109,6 +112,7 @@ class Context(_Context):
 
         db as for `commit`. `save` may run several times, each time in a transaction of its own.
         """
+        refuse(self._state.store, "ctx.commit_step")
         found, value = await self._recall(recall_step(self._state, name, save))
         if found:
             return value
@@ -161,6 +165,7 @@ class Context(_Context):
         Intent is committed before the call, its outcome after. If that is unknown `reconcile(key)` decides, or the call is repeated
         (idempotent), or the owner is asked; not before `timeout` is over. Raises Refused or Retry when `call` does.
         """
+        refuse(self._state.store, "ctx.effect")
         wanted = Wanted(name, call, reconcile, idempotent=idempotent, logical=input, timeout=timeout, blocking=False)
         return (await self._recall(effect(self._state, wanted))).get()
 
@@ -197,6 +202,7 @@ class SyncContext(_Context):
 
         `fn` may run again if the attempt ended before it was stored.
         """
+        refuse(self._state.store, "ctx.step")
         found, value = self._recall(recall_step(self._state, name, fn))
         if found:
             return cast("T", value)
@@ -207,6 +213,7 @@ class SyncContext(_Context):
 
         db as for `commit`. `save` may run several times, each time in a transaction of its own.
         """
+        refuse(self._state.store, "ctx.commit_step")
         found, value = self._recall(recall_step(self._state, name, save))
         if found:
             return cast("T", value)
@@ -253,6 +260,7 @@ class SyncContext(_Context):
         Intent is committed before the call, its outcome after. If that is unknown `reconcile(key)` decides, or the call is repeated
         (idempotent), or the owner is asked; not before `timeout` is over. Raises Refused or Retry when `call` does.
         """
+        refuse(self._state.store, "ctx.effect")
         wanted = Wanted(name, call, reconcile, idempotent=idempotent, logical=input, timeout=timeout, blocking=True)
         return self._recall(effect(self._state, wanted)).get()
 

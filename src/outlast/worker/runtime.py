@@ -84,6 +84,7 @@ class Worker:
         if not queues or any(n < 1 for n in queues.values()):
             raise Invalid("A worker needs at least one queue, each with one slot or more: --queue NAME=SLOTS.")
         self._slots = Slots(queues, others=None if named else SLOTS)
+        store.lend_at_most(sum(queues.values()))  # an attempt needs one at most
         self._handlers = registry.handlers()
         self._settings = settings
         self._registry = registry

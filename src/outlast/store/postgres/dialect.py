@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from outlast.store.loader import JOB_SELECT, Token, job_state, load, read
+from outlast.store.loader import JOB_SELECT, Token, job_state, load, read, verify_jobless, verify_range
 from outlast.store.migrate import Migration, migrations
 
 SCHEMA = "outlast"
@@ -51,6 +51,8 @@ def tokens(now: str = CLOCK) -> dict[str, Token]:
         "freed": _freed,
         "job_state": job_state,
         "job_select": JOB_SELECT,
+        "verify_range": verify_range,
+        "verify_jobless": verify_jobless,
     }
 
 

@@ -40,7 +40,8 @@ def _connect(conninfo: str) -> psycopg.Connection[tuple[Any, ...]]:
         raise StoreUnavailable("The store cannot be reached. Check its address and that it is running.") from error
 
 
-def _read(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> list[Applied]:
+def read_applied(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> list[Applied]:
+    """What the store records; empty for a database without one."""
     there = connection.execute("select to_regclass(%s)", (f'"{schema}".migration',)).fetchone()
     if there is None or there[0] is None:
         return []
@@ -50,7 +51,7 @@ def _read(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> list[
 def pending(conninfo: str, *, schema: str = SCHEMA) -> tuple[Migration, ...]:
     """What the store lacks; raises NotMigrated when it is newer than this code."""
     with _connect(conninfo) as connection, _in_words():
-        return migrate.pending(schema_migrations(schema), _read(connection, schema))
+        return migrate.pending(schema_migrations(schema), read_applied(connection, schema))
 
 
 def apply(conninfo: str, *, schema: str = SCHEMA) -> tuple[Migration, ...]:
@@ -60,7 +61,7 @@ def apply(conninfo: str, *, schema: str = SCHEMA) -> tuple[Migration, ...]:
     """
     done: list[Migration] = []
     with _connect(conninfo) as connection, _in_words():
-        while migrate.pending(schema_migrations(schema), _read(connection, schema)):
+        while migrate.pending(schema_migrations(schema), read_applied(connection, schema)):
             with connection.transaction():
                 step = _apply_next(connection, schema)
             if step is not None:
@@ -72,7 +73,7 @@ def _apply_next(connection: psycopg.Connection[tuple[Any, ...]], schema: str) ->
     connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
     connection.execute(f'create schema if not exists "{schema}"'.encode())
     connection.execute(_TABLE.format(schema=schema).encode())
-    missing = migrate.pending(schema_migrations(schema), _read(connection, schema))
+    missing = migrate.pending(schema_migrations(schema), read_applied(connection, schema))
     if not missing:
         return None  # another process was faster
     step = missing[0]

@@ -24,6 +24,26 @@ _ALWAYS: Mapping[str, str] = {
 _WORKER: Mapping[str, str] = {f"enable_{kind}": "off" for kind in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "material")}
 
 
+# Of a reader of the whole store, who goes along keys, whatever the statistics say, and looks at a page while the transaction is idle.
+_READER: Mapping[str, str] = {
+    **_WORKER,
+    "plan_cache_mode": "force_custom_plan",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",  # to start them costs more than a page
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+
+
+def _calls(settings: Mapping[str, str], local: str) -> list[str]:
+    return [f"set_config('{name}', '{value}', {local})" for name, value in settings.items()]
+
+
+def reading() -> bytes:
+    """One statement that sets everything for one transaction that reads a whole store."""
+    return f"select {', '.join(_calls(_READER, 'true'))}".encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What a store's connections are for. The hot statements of a worker want index probes whatever the statistics say."""
@@ -32,9 +52,8 @@ class Profile:
 
     def settings(self, *, local: bool) -> bytes:
         """One statement that sets everything, for the session or, behind a transaction pooler, for one transaction."""
-        wanted = {**_ALWAYS, **(_WORKER if self.worker else {})}
         flag = "true" if local else "false"
-        calls = [f"set_config('{name}', '{value}', {flag})" for name, value in wanted.items()]
+        calls = _calls({**_ALWAYS, **(_WORKER if self.worker else {})}, flag)
         # `off` reports commits that a crash may lose; remote_apply and the like are the operator's choice.
         calls.append(f"case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', {flag}) end")
         return f"select {', '.join(calls)}".encode()

@@ -7,14 +7,15 @@ import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from outlast.domain.defaults import LEASE_POSTGRES, PATIENCE
+from outlast.domain.defaults import LEASE_POSTGRES, PATIENCE, SLOTS
 from outlast.domain.errors import OutlastError
 from outlast.store import migrate
 from outlast.store.drive import Fault, SubPrograms, Tries, adrive, drive
@@ -64,6 +65,9 @@ class PostgresStore:
         self._async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[Async]] = WeakKeyDictionary()
         self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[Async]] = WeakKeyDictionary()
         self._sync: ConnectionPool[Sync] | None = None
+        self._lending: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lending] = WeakKeyDictionary()
+        self._lending_sync: _LendingSync | None = None
+        self._most_lent = SLOTS
         self._checked = False
         self._lock = threading.Lock()
         self._announced = 0.0
@@ -118,26 +122,29 @@ class PostgresStore:
         pool = self._async.get(loop)
         if pool is None:
             self._forget_closed_loops()
-            pool = AsyncConnectionPool(
-                self.conninfo,
-                connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
-                kwargs={"autocommit": True, "application_name": "outlast", "connect_timeout": CONNECT_LIMIT},
-                min_size=self._least,
-                max_size=self._size,
-                open=False,
-                configure=self._aconfigure,
-                reconnect_timeout=self._patience,
-                timeout=self._patience,
-                name="outlast",
-            )
-            self._async[loop] = pool
+            pool = self._async[loop] = self._make_pool("outlast", self._least, self._size)
             await pool.open()
         return pool
+
+    def _make_pool(self, name: str, least: int, most: int) -> AsyncConnectionPool[Async]:
+        return AsyncConnectionPool(
+            self.conninfo,
+            connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
+            kwargs={"autocommit": True, "application_name": "outlast", "connect_timeout": CONNECT_LIMIT},
+            min_size=least,
+            max_size=most,
+            open=False,
+            configure=self._aconfigure,
+            reconnect_timeout=self._patience,
+            timeout=self._patience,
+            name=name,
+        )
 
     def _forget_closed_loops(self) -> None:
         """Ends the connections of loops that ended without `close`: with one loop a call they would fill the server."""
         for loop in [loop for loop in self._async if loop.is_closed()]:
             self._async.pop(loop, None)
+            self._lending.pop(loop, None)
             for connection in self._connections.pop(loop, ()):
                 connection.pgconn.finish()
 
@@ -203,19 +210,22 @@ class PostgresStore:
         self._after_fork()
         with self._lock:
             if self._sync is None:
-                self._sync = ConnectionPool(
-                    self.conninfo,
-                    connection_class=psycopg.Connection[tuple[Any, ...]],
-                    kwargs={"autocommit": True, "application_name": "outlast", "connect_timeout": CONNECT_LIMIT},
-                    min_size=self._least,
-                    max_size=self._size,
-                    open=True,
-                    configure=self._configure,
-                    reconnect_timeout=self._patience,
-                    timeout=self._patience,
-                    name="outlast-sync",
-                )
+                self._sync = self._make_sync_pool("outlast-sync", self._least, self._size)
             return self._sync
+
+    def _make_sync_pool(self, name: str, least: int, most: int) -> ConnectionPool[Sync]:
+        return ConnectionPool(
+            self.conninfo,
+            connection_class=psycopg.Connection[tuple[Any, ...]],
+            kwargs={"autocommit": True, "application_name": "outlast", "connect_timeout": CONNECT_LIMIT},
+            min_size=least,
+            max_size=most,
+            open=True,
+            configure=self._configure,
+            reconnect_timeout=self._patience,
+            timeout=self._patience,
+            name=name,
+        )
 
     def _configure(self, connection: Sync) -> None:
         with watchdog.limited(connection):
@@ -244,7 +254,8 @@ class PostgresStore:
             return
         # Another thread of the parent may have held the lock at the fork; nobody will ever release it here.
         self._lock = threading.Lock()
-        _abandoned.extend((self._sync, *self._async.values()))
+        _abandoned.extend((self._sync, *self._async.values(), self._lending_sync, *self._lending.values()))
+        self._lending_sync, self._lending = None, WeakKeyDictionary()
         self._sync, self._async, self._connections = None, WeakKeyDictionary(), WeakKeyDictionary()
         self._pid = os.getpid()
 
@@ -262,17 +273,44 @@ class PostgresStore:
         """See `Store`."""
         return fault_of(error)
 
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """See `Store`; any number at a time."""
+        return nullcontext()
+
+    def turn_sync(self) -> AbstractContextManager[None]:
+        """See `Store`; any number at a time."""
+        return nullcontext()
+
+    def lend_at_most(self, connections: int) -> None:
+        """See `Store`; before the first is lent."""
+        self._most_lent = connections
+
     @asynccontextmanager
     async def lend(self) -> AsyncGenerator[Async]:
-        """A connection of the pool, outside a transaction."""
-        pool = await self._pool()
-        async with pool.connection(timeout=self._patience) as connection:
-            yield connection
+        """A connection outside a transaction, of a pool of its own, so that what is lent for long takes none from the store's own work."""
+        self._after_fork()
+        loop = asyncio.get_running_loop()
+        lending = self._lending.get(loop)
+        if lending is None:
+            self._forget_closed_loops()
+            pool = self._make_pool("outlast-lent", 0, self._most_lent)
+            lending = self._lending[loop] = _Lending(pool, asyncio.Semaphore(self._most_lent))
+        # Waited for here, however long: in the pool's own queue a full pool could not be told from a server that does not answer.
+        async with lending.free:
+            await lending.pool.open()
+            async with lending.pool.connection(timeout=self._patience) as connection:
+                yield connection
 
     @contextmanager
     def lend_sync(self) -> Generator[Sync]:
-        """A connection of the blocking pool, outside a transaction."""
-        with self._sync_pool().connection(timeout=self._patience) as connection:
+        """The same for blocking code."""
+        self._after_fork()
+        with self._lock:
+            if self._lending_sync is None:
+                pool = self._make_sync_pool("outlast-lent-sync", 0, self._most_lent)
+                self._lending_sync = _LendingSync(pool, threading.Semaphore(self._most_lent))
+            lending = self._lending_sync
+        with lending.free, lending.pool.connection(timeout=self._patience) as connection:
             yield connection
 
     def notes(self) -> tuple[str, ...]:
@@ -319,17 +357,37 @@ class PostgresStore:
         """Closes the pool of this loop, and the blocking one."""
         for task in tuple(self._tasks):
             task.cancel()
-        pool = self._async.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.close(timeout=1)
+        loop = asyncio.get_running_loop()
+        pool, lending = self._async.pop(loop, None), self._lending.pop(loop, None)
+        for one in (pool, lending.pool if lending is not None else None):
+            if one is not None:
+                await one.close(timeout=1)
         await asyncio.to_thread(self.close_sync)
 
     def close_sync(self) -> None:
-        """Closes the blocking pool."""
+        """Closes the blocking pools."""
         with self._lock:
             pool, self._sync = self._sync, None
-        if pool is not None and self._pid == os.getpid():
-            pool.close(timeout=1)
+            lending, self._lending_sync = self._lending_sync, None
+        for one in (pool, lending.pool if lending is not None else None):
+            if one is not None and self._pid == os.getpid():
+                one.close(timeout=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lending:
+    """The connections that are lent on one loop."""
+
+    pool: AsyncConnectionPool[Async]
+    free: asyncio.Semaphore
+
+
+@dataclass(frozen=True, slots=True)
+class _LendingSync:
+    """The connections that are lent to threads."""
+
+    pool: ConnectionPool[Sync]
+    free: threading.Semaphore
 
 
 class _Step:

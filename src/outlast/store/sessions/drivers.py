@@ -7,10 +7,28 @@ from contextlib import suppress
 from typing import Any, Final
 
 from outlast.store.program import Rows
+from outlast.store.sessions.marks import (
+    COMMITTED,
+    FATE,
+    NUMBER,
+    PRESENT,
+    RELEASE,
+    SAVEPOINT,
+    VERSION,
+    WRITER,
+    idle,
+    met_shut,
+    no_such_savepoint,
+    number,
+    refuse_open,
+    refuse_pipeline,
+    shut,
+    write_version,
+)
 from outlast.store.sessions.sides import Host
 
 _READ_COMMITTED: Final = "begin isolation level read committed"
-_WRITER: Final = "begin immediate"
+_SET_READ_COMMITTED: Final = "set transaction isolation level read committed"
 
 
 class AsyncPsycopg:
@@ -18,12 +36,21 @@ class AsyncPsycopg:
 
     def __init__(self, connection: Host) -> None:
         self._connection = connection
+        self._mark: str | None = None
 
     async def begin(self) -> None:
         """See `AsyncSide`."""
+        refuse_pipeline(self._connection)
         autocommit = self._connection.autocommit
         # Without autocommit the driver has sent a BEGIN of its own by then.
-        await self._connection.execute(_READ_COMMITTED if autocommit else "set transaction isolation level read committed")
+        await self._connection.execute(_READ_COMMITTED if autocommit else _SET_READ_COMMITTED)
+        self._mark = str((await self.execute(NUMBER, {}))[0][0])
+
+    async def intact(self) -> bool:
+        """See `AsyncSide`."""
+        if self._connection.closed:
+            return not shut(self._connection)
+        return not idle(self._connection) and bool((await self.execute(PRESENT, {}))[0][0] == self._mark)
 
     async def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `AsyncSide`."""
@@ -44,10 +71,18 @@ class AsyncPsycopg:
         """See `AsyncSide`."""
         await self._connection.execute("commit")
 
-    async def rollback(self) -> None:
+    async def rollback(self, cause: BaseException | None = None) -> bool:
         """See `AsyncSide`."""
+        mark, self._mark = self._mark, None
+        if mark is not None and cause is not None and shut(self._connection):
+            return met_shut(cause)
         with suppress(Exception):
             await self._connection.execute("rollback")
+            if mark is not None and cause is not None:
+                fate = (await self.execute(FATE, {"mark": mark}))[0][0]
+                await self._connection.rollback()
+                return bool(fate == COMMITTED)
+        return False
 
 
 class Psycopg:
@@ -55,11 +90,20 @@ class Psycopg:
 
     def __init__(self, connection: Host) -> None:
         self._connection = connection
+        self._mark: str | None = None
 
     def begin(self) -> None:
         """See `SyncSide`."""
+        refuse_pipeline(self._connection)
         autocommit = self._connection.autocommit
-        self._connection.execute(_READ_COMMITTED if autocommit else "set transaction isolation level read committed")
+        self._connection.execute(_READ_COMMITTED if autocommit else _SET_READ_COMMITTED)
+        self._mark = str(self.execute(NUMBER, {})[0][0])
+
+    def intact(self) -> bool:
+        """See `SyncSide`."""
+        if self._connection.closed:
+            return not shut(self._connection)
+        return not idle(self._connection) and bool(self.execute(PRESENT, {})[0][0] == self._mark)
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `SyncSide`."""
@@ -75,10 +119,18 @@ class Psycopg:
         """See `SyncSide`."""
         self._connection.execute("commit")
 
-    def rollback(self) -> None:
+    def rollback(self, cause: BaseException | None = None) -> bool:
         """See `SyncSide`."""
+        mark, self._mark = self._mark, None
+        if mark is not None and cause is not None and shut(self._connection):
+            return met_shut(cause)
         with suppress(Exception):
             self._connection.execute("rollback")
+            if mark is not None and cause is not None:
+                fate = self.execute(FATE, {"mark": mark})[0][0]
+                self._connection.rollback()
+                return bool(fate == COMMITTED)
+        return False
 
 
 class Sqlite:
@@ -86,10 +138,34 @@ class Sqlite:
 
     def __init__(self, connection: Host) -> None:
         self._connection = connection
+        self._mark: int | None = None
+
+    @property
+    def connection(self) -> Host:
+        """The connection itself."""
+        return self._connection
 
     def begin(self) -> None:
         """See `SyncSide`."""
-        self._connection.execute(_WRITER)
+        refuse_open(self._connection)
+        self._connection.execute(WRITER)
+        mark = number()
+        self._connection.execute(write_version(mark))
+        self._connection.execute(SAVEPOINT)
+        self._mark = mark
+
+    def intact(self) -> bool:
+        """See `SyncSide`."""
+        if not self._connection.in_transaction:
+            return False
+        try:
+            self._connection.execute(RELEASE)
+        except Exception as error:
+            if not no_such_savepoint(error):
+                raise
+            return False
+        self._connection.execute(SAVEPOINT)
+        return True
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `SyncSide`."""
@@ -105,10 +181,14 @@ class Sqlite:
         """See `SyncSide`."""
         self._connection.execute("commit")
 
-    def rollback(self) -> None:
+    def rollback(self, cause: BaseException | None = None) -> bool:
         """See `SyncSide`."""
+        mark, self._mark = self._mark, None
         with suppress(Exception):
-            self._connection.execute("rollback")
+            if self._connection.in_transaction:
+                self._connection.execute("rollback")
+            return mark is not None and cause is not None and bool(self.execute(VERSION, {})[0][0] == mark)
+        return False
 
 
 def _tuples(_cursor: Host) -> Host:

@@ -6,19 +6,33 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from outlast.domain.errors import Invalid
 from outlast.store.program import Rows
-from outlast.store.sessions.sides import Host
+from outlast.store.sessions.marks import (
+    BECOME_WRITER,
+    COMMITTED,
+    FATE,
+    NUMBER,
+    PRESENT,
+    RELEASE,
+    SAVEPOINT,
+    VERSION,
+    WRITER,
+    no_such_savepoint,
+    number,
+    refuse_autocommit,
+    write_version,
+)
+from outlast.store.sessions.sides import Host, invalid
 
 _DRIVERS: Final = {"psycopg": "postgresql", "psycopg_async": "postgresql", "pysqlite": "sqlite", "aiosqlite": "sqlite"}
-_BEGIN: Final = {"postgresql": "set transaction isolation level read committed", "sqlite": "begin immediate"}
+_READ_COMMITTED: Final = "set transaction isolation level read committed"
 
 
 def dialect_of(connection: Host) -> str:
-    """The store's dialect that a connection speaks; Invalid for a driver whose statements are written otherwise."""
+    """The store's dialect that a connection speaks; TransactionMisused for a driver whose statements are written otherwise."""
     driver = str(connection.dialect.driver)
     if driver not in _DRIVERS:
-        raise Invalid(f"SQLAlchemy's driver {driver!r} is not supported here; use postgresql+psycopg or sqlite.")
+        raise invalid(f"SQLAlchemy's driver {driver!r} is not supported here; use postgresql+psycopg or sqlite.")
     return _DRIVERS[driver]
 
 
@@ -32,8 +46,10 @@ class AsyncAlchemy:
 
     def __init__(self, session: Host) -> None:
         self._session = session
-        # A session's `connection` is a method; a connection has a property of that name, which is the driver's.
-        self._is_session = callable(getattr(session, "connection", None))
+        # A connection has a property `connection` too, which raises when it is looked at.
+        self._is_session = hasattr(session, "sync_session")
+        self._mark: str | int | None = None
+        self._driver: Host = None
 
     async def _connection(self) -> Host:
         return await self._session.connection() if self._is_session else self._session
@@ -41,7 +57,34 @@ class AsyncAlchemy:
     async def begin(self) -> None:
         """See `AsyncSide`."""
         connection = await self._connection()
-        await connection.exec_driver_sql(_BEGIN[dialect_of(connection)])
+        dialect = dialect_of(connection)
+        self._driver = (await connection.get_raw_connection()).driver_connection
+        if dialect == "postgresql":
+            refuse_autocommit(self._driver)
+            await connection.exec_driver_sql(_READ_COMMITTED)
+            self._mark = str((await self.execute(NUMBER, {}))[0][0])
+            return
+        await connection.exec_driver_sql(BECOME_WRITER if self._driver.in_transaction else WRITER)
+        mark = number()
+        await connection.exec_driver_sql(write_version(mark))
+        await connection.exec_driver_sql(SAVEPOINT)
+        self._mark = mark
+
+    async def intact(self) -> bool:
+        """See `AsyncSide`."""
+        if getattr(self._session, "closed", False):  # a connection's; a session that was closed opens itself anew
+            return False
+        if isinstance(self._mark, str):
+            return bool((await self.execute(PRESENT, {}))[0][0] == self._mark)
+        connection = await self._connection()
+        try:
+            await connection.exec_driver_sql(RELEASE)
+        except Exception as error:
+            if not no_such_savepoint(error):
+                raise
+            return False
+        await connection.exec_driver_sql(SAVEPOINT)
+        return True
 
     async def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `AsyncSide`."""
@@ -49,18 +92,27 @@ class AsyncAlchemy:
 
     async def flush(self) -> None:
         """See `AsyncSide`."""
-        flush = getattr(self._session, "flush", None)
-        if flush is not None:
-            await flush()
+        if self._is_session:
+            await self._session.flush()
 
     async def commit(self) -> None:
         """See `AsyncSide`."""
         await self._session.commit()
 
-    async def rollback(self) -> None:
+    async def rollback(self, cause: BaseException | None = None) -> bool:
         """See `AsyncSide`."""
+        mark, self._mark = self._mark, None
         with suppress(Exception):
             await self._session.rollback()
+            if mark is None or cause is None:
+                return False
+            if isinstance(mark, str):
+                fate = (await self.execute(FATE, {"mark": mark}))[0][0]
+                await self._session.rollback()
+                return bool(fate == COMMITTED)
+            row = await (await self._driver.execute(VERSION)).fetchone()
+            return bool(row[0] == mark)
+        return False
 
 
 class Alchemy:
@@ -68,16 +120,45 @@ class Alchemy:
 
     def __init__(self, session: Host) -> None:
         self._session = session
+        # A Session's `connection` is a method; a Connection has a property of that name, which is the driver's.
+        self._is_session = not hasattr(session, "exec_driver_sql")
+        self._mark: str | int | None = None
+        self._driver: Host = None
 
     def _connection(self) -> Host:
-        # A Session's `connection` is a method; a Connection has a property of that name, which is the driver's.
-        connection = getattr(self._session, "connection", None)
-        return connection() if callable(connection) else self._session
+        return self._session.connection() if self._is_session else self._session
 
     def begin(self) -> None:
         """See `SyncSide`."""
         connection = self._connection()
-        connection.exec_driver_sql(_BEGIN[dialect_of(connection)])
+        dialect = dialect_of(connection)
+        self._driver = connection.connection.driver_connection
+        if dialect == "postgresql":
+            refuse_autocommit(self._driver)
+            connection.exec_driver_sql(_READ_COMMITTED)
+            self._mark = str(self.execute(NUMBER, {})[0][0])
+            return
+        connection.exec_driver_sql(BECOME_WRITER if self._driver.in_transaction else WRITER)
+        mark = number()
+        connection.exec_driver_sql(write_version(mark))
+        connection.exec_driver_sql(SAVEPOINT)
+        self._mark = mark
+
+    def intact(self) -> bool:
+        """See `SyncSide`."""
+        if getattr(self._session, "closed", False):  # a connection's; a session that was closed opens itself anew
+            return False
+        if isinstance(self._mark, str):
+            return bool(self.execute(PRESENT, {})[0][0] == self._mark)
+        connection = self._connection()
+        try:
+            connection.exec_driver_sql(RELEASE)
+        except Exception as error:
+            if not no_such_savepoint(error):
+                raise
+            return False
+        connection.exec_driver_sql(SAVEPOINT)
+        return True
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `SyncSide`."""
@@ -85,15 +166,23 @@ class Alchemy:
 
     def flush(self) -> None:
         """See `SyncSide`."""
-        flush = getattr(self._session, "flush", None)
-        if flush is not None:
-            flush()
+        if self._is_session:
+            self._session.flush()
 
     def commit(self) -> None:
         """See `SyncSide`."""
         self._session.commit()
 
-    def rollback(self) -> None:
+    def rollback(self, cause: BaseException | None = None) -> bool:
         """See `SyncSide`."""
+        mark, self._mark = self._mark, None
         with suppress(Exception):
             self._session.rollback()
+            if mark is None or cause is None:
+                return False
+            if isinstance(mark, str):
+                fate = self.execute(FATE, {"mark": mark})[0][0]
+                self._session.rollback()
+                return bool(fate == COMMITTED)
+            return bool(self._driver.execute(VERSION).fetchone()[0] == mark)
+        return False

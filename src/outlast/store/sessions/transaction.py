@@ -7,6 +7,7 @@ host's rows come before ours in every transaction that has both.
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
@@ -14,11 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from outlast.domain.errors import Locked, TransactionMisused
 from outlast.store.drive import Fault, adrive, drive, with_subprograms
 from outlast.store.program import Operation, Program, Rows, Statement
 from outlast.store.protocol import Store
-from outlast.store.sessions.opening import async_side, sync_side
-from outlast.store.sessions.sides import AsyncSide, SyncSide, fault_of
+from outlast.store.sessions.inside import refuse, within
+from outlast.store.sessions.opening import async_side, check_made, sync_side
+from outlast.store.sessions.sides import AsyncSide, SyncSide, elsewhere, ended, fault_of, misused
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,7 +56,10 @@ class Work(Generic[R]):
     save: Callable[[Any], Any]
     last: Callable[[Any], Guarded[R]]
     judge: Operation[Any]
-    """Read on the worker's own store when the end is unknown or the guard did not hold; None: begin anew, all else is the answer."""
+    """Read on the worker's own store when the end is unknown or the guard did not hold; None: begin anew, all else is the answer.
+
+    And before that on the session itself: one that sees another answer than the store works on another database.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +84,13 @@ class _Place(Protocol):
     """Where moves are made; what they give is awaited in async code."""
 
     def open(self) -> Made: ...
+    def begin(self) -> Made: ...
+    def look(self, operation: Operation[Any]) -> Made: ...
     def save(self, save: Callable[[Any], Any]) -> Made: ...
     def flush(self) -> Made: ...
     def run(self, guarded: Guarded[Any]) -> Made: ...
     def commit(self) -> Made: ...
-    def rollback(self) -> Made: ...
+    def rollback(self, cause: BaseException | None) -> Made: ...
     def ask(self, operation: Operation[Any]) -> Made: ...
     def rest(self, seconds: float) -> Made: ...
 
@@ -96,19 +104,26 @@ def flow(work: Work[R], fault: Callable[[BaseException], Fault]) -> Generator[_M
     while True:
         tries += 1
         landed = False
+        ours = False  # whether the statement under way is one of ours
         try:
             yield lambda place: place.open()
+            ours = True
+            yield lambda place: place.begin()
+            ours = False
             made = yield lambda place: place.save(work.save)
             yield lambda place: place.flush()
             guarded = work.last(made)
+            ours = True
             value: R | None = yield partial(_run, guarded)
             if value is not None:
                 landed = True
                 yield lambda place: place.commit()
                 return Landed(value)
+            seen = yield lambda place: place.look(work.judge)
         except Exception as error:
-            yield lambda place: place.rollback()
+            committed = yield partial(_rollback, error)
             found = fault(error)
+            _explain(error, found, committed=committed and not landed, ours=ours and not landed)
             if found not in (Fault.CONFLICT, Fault.LOCKED, Fault.LOST) or (tries >= TRIES and not landed):
                 raise
             if landed and found is Fault.LOST:
@@ -119,13 +134,42 @@ def flow(work: Work[R], fault: Callable[[BaseException], Fault]) -> Generator[_M
                 raise
             yield partial(_rest, _PAUSE * tries)
             continue
-        yield lambda place: place.rollback()
+        yield partial(_rollback, None)
         verdict = yield lambda place: place.ask(work.judge)
         if verdict is not None:
             return Judged(verdict)
-        if tries >= TRIES:
-            return Judged(None)
+        _refuse_to_repeat(seen, tries)
         yield partial(_rest, _PAUSE * tries)  # the guard met a row that another had for a moment
+
+
+def _explain(error: Exception, found: Fault, *, committed: bool, ours: bool) -> None:
+    """Raises what an error really means, where that is that session or function cannot be used so; nothing is repeated then."""
+    if isinstance(error, TransactionMisused):
+        raise error
+    if committed:
+        raise ended() from error
+    if ours and found is Fault.SCHEMA:
+        raise elsewhere() from error
+    wrong = misused(error)
+    if wrong is not None:
+        raise wrong from error
+
+
+def _refuse_to_repeat(seen: object, tries: int) -> None:
+    """Raises where the guard did not hold, the claim does, and another try would not help."""
+    if seen is not None:
+        raise elsewhere()
+    if tries >= TRIES:
+        raise held_back()
+
+
+def held_back() -> Locked:
+    """The claim holds, and others held its rows at every try."""
+    return Locked("Another transaction holds what this one needs. Nothing was written; try again.")
+
+
+def _rollback(cause: BaseException | None, place: _Place) -> Made:
+    return place.rollback(cause)
 
 
 def _run(guarded: Guarded[Any], place: _Place) -> Made:
@@ -134,6 +178,24 @@ def _run(guarded: Guarded[Any], place: _Place) -> Made:
 
 def _rest(seconds: float, place: _Place) -> Made:
     return place.rest(seconds)
+
+
+async def opened(stack: AsyncExitStack, store: Store, factory: SessionFactory) -> tuple[Any, AsyncSide]:
+    """A session of the factory's, in its turn, and how to speak to it; the stack gives both back."""
+    await stack.enter_async_context(store.turn())
+    made = factory()
+    check_made(made, asynchronous=True)
+    session = await stack.enter_async_context(made)
+    return session, async_side(session)
+
+
+def opened_sync(stack: ExitStack, store: Store, factory: SyncSessionFactory) -> tuple[Any, SyncSide]:
+    """The same in blocking code."""
+    stack.enter_context(store.turn_sync())
+    made = factory()
+    check_made(made, asynchronous=False)
+    session = stack.enter_context(made)
+    return session, sync_side(session)
 
 
 class _AsyncPlace:
@@ -148,15 +210,22 @@ class _AsyncPlace:
 
     async def open(self) -> None:
         self._stack = AsyncExitStack()
-        self.db = await self._stack.enter_async_context(self._factory())
-        self.side = async_side(self.db)
-        await self.side.begin()
+        self.db, self.side = await opened(self._stack, self._store, self._factory)
+
+    async def begin(self) -> None:
+        await self.opened.begin()
+
+    async def look(self, operation: Operation[R]) -> R:
+        return await adrive(with_subprograms(operation.start(), self._store.subprograms), self._execute)
 
     async def save(self, save: Callable[[Any], Any]) -> Made:
-        return await cast("Awaitable[Any]", save(self.db))
+        with within(self._store):
+            return await cast("Awaitable[Any]", save(self.db))
 
     async def flush(self) -> None:
         await self.opened.flush()
+        if not await self.opened.intact():
+            raise ended()
 
     async def ask(self, operation: Operation[Any]) -> Made:
         return await self._store.run(operation)
@@ -167,21 +236,19 @@ class _AsyncPlace:
         await sleep(seconds)
 
     async def run(self, guarded: Guarded[R]) -> R | None:
-        side = self.opened
+        return await adrive(with_subprograms(guarded.start(), self._store.subprograms), self._execute)
 
-        async def execute(statement: Statement) -> Rows:
-            return await side.execute(self._store.texts[statement.name], statement.params)
-
-        return await adrive(with_subprograms(guarded.start(), self._store.subprograms), execute)
+    async def _execute(self, statement: Statement) -> Rows:
+        return await self.opened.execute(self._store.texts[statement.name], statement.params)
 
     async def commit(self) -> None:
         await self.opened.commit()
         await self._close()
 
-    async def rollback(self) -> None:
-        if self.side is not None:
-            await self.side.rollback()
+    async def rollback(self, cause: BaseException | None = None) -> bool:
+        committed = await self.side.rollback(cause) if self.side is not None else False
         await self._close()
+        return committed
 
     @property
     def opened(self) -> AsyncSide:
@@ -206,15 +273,29 @@ class _SyncPlace:
 
     def open(self) -> None:
         self._stack = ExitStack()
-        self.db = self._stack.enter_context(self._factory())
-        self.side = sync_side(self.db)
-        self.side.begin()
+        self.db, self.side = opened_sync(self._stack, self._store, self._factory)
+
+    def begin(self) -> None:
+        self.opened.begin()
+
+    def look(self, operation: Operation[R]) -> R:
+        return drive(with_subprograms(operation.start(), self._store.subprograms), self._execute)
 
     def save(self, save: Callable[[Any], Any]) -> Made:
-        return save(self.db)
+        with within(self._store):
+            made = save(self.db)
+        if inspect.iscoroutine(made):
+            made.close()  # it has not begun
+            raise TransactionMisused(
+                "The function that was given a session returned a coroutine, and nobody awaits it there. Give the async function itself "
+                "and its arguments, for example ctx.commit(grant, 1, 2), and no lambda around it; in a plain def give plain functions."
+            )
+        return made
 
     def flush(self) -> None:
         self.opened.flush()
+        if not self.opened.intact():
+            raise ended()
 
     def ask(self, operation: Operation[Any]) -> Made:
         return self._store.run_sync(operation)
@@ -223,21 +304,19 @@ class _SyncPlace:
         time.sleep(seconds)
 
     def run(self, guarded: Guarded[R]) -> R | None:
-        side = self.opened
+        return drive(with_subprograms(guarded.start(), self._store.subprograms), self._execute)
 
-        def execute(statement: Statement) -> Rows:
-            return side.execute(self._store.texts[statement.name], statement.params)
-
-        return drive(with_subprograms(guarded.start(), self._store.subprograms), execute)
+    def _execute(self, statement: Statement) -> Rows:
+        return self.opened.execute(self._store.texts[statement.name], statement.params)
 
     def commit(self) -> None:
         self.opened.commit()
         self._close()
 
-    def rollback(self) -> None:
-        if self.side is not None:
-            self.side.rollback()
+    def rollback(self, cause: BaseException | None = None) -> bool:
+        committed = self.side.rollback(cause) if self.side is not None else False
         self._close()
+        return committed
 
     @property
     def opened(self) -> SyncSide:
@@ -252,6 +331,7 @@ class _SyncPlace:
 
 async def transact(work: Work[R], store: Store, factory: SessionFactory | None) -> Landed[R] | Judged:
     """Does the work in async code."""
+    refuse(store, "A function that is given a session")
     place = _AsyncPlace(store, factory)
     moves = flow(work, lambda error: fault_of(error, store.fault_of))
     try:
@@ -273,6 +353,7 @@ async def transact(work: Work[R], store: Store, factory: SessionFactory | None) 
 
 def transact_sync(work: Work[R], store: Store, factory: SyncSessionFactory | None) -> Landed[R] | Judged:
     """Does the work in this thread."""
+    refuse(store, "A function that is given a session")
     place = _SyncPlace(store, factory)
     moves = flow(work, lambda error: fault_of(error, store.fault_of))
     try:

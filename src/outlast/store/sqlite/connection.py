@@ -9,7 +9,7 @@ from outlast.domain.errors import StoreUnavailable
 from outlast.store.program import Rows
 from outlast.store.sqlite.build import OLDEST, Build, linked
 from outlast.store.sqlite.faults import is_busy
-from outlast.store.sqlite.raw import ERRORS, Parameters, open_raw
+from outlast.store.sqlite.raw import ERRORS, Parameters, Raw, open_raw
 
 BUSY_PATIENCE = 5.0
 _PAUSE = 0.0005  # SQLite's own wait backs off to 100 ms and starves beside busy writers
@@ -68,19 +68,8 @@ class Connection:
         self.inode = inode_of(self.path)
 
     def execute(self, sql: str, params: Parameters = ()) -> Rows:
-        """The statement's rows. Meeting a lock it tries again every half millisecond, for 5 s."""
-        until = 0.0
-        while True:
-            try:
-                return self._raw.execute(sql, params)
-            except ERRORS as error:
-                if not is_busy(error):
-                    raise
-                now = time.monotonic()
-                until = until or now + BUSY_PATIENCE
-                if now >= until:
-                    raise
-                time.sleep(_PAUSE)
+        """The statement's rows, as `patiently`."""
+        return patiently(self._raw, sql, params)
 
     @property
     def in_transaction(self) -> bool:
@@ -96,6 +85,22 @@ class Connection:
         """Closes the file."""
         self._closed = True
         self._raw.close()
+
+
+def patiently(raw: Raw, sql: str, params: Parameters = ()) -> Rows:
+    """The statement's rows. Meeting a lock it tries again every half millisecond, for 5 s."""
+    until = 0.0
+    while True:
+        try:
+            return raw.execute(sql, params)
+        except ERRORS as error:
+            if not is_busy(error):
+                raise
+            now = time.monotonic()
+            until = until or now + BUSY_PATIENCE
+            if now >= until:
+                raise
+            time.sleep(_PAUSE)
 
 
 def inode_of(path: str) -> int:

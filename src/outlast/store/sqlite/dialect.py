@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from outlast.store.loader import JOB_SELECT, Token, job_state, load, read
+from outlast.store.loader import JOB_SELECT, Token, job_state, load, read, verify_jobless, verify_range
 from outlast.store.migrate import Migration, migrations
 
 # julianday, for builds before 3.42 have no unixepoch('subsec').
@@ -37,6 +37,8 @@ def tokens(now: str = CLOCK) -> dict[str, Token]:
         "skip_locked": "",
         "job_state": job_state,
         "job_select": JOB_SELECT,
+        "verify_range": verify_range,
+        "verify_jobless": verify_jobless,
     }
 
 

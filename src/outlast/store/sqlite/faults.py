@@ -6,12 +6,12 @@ import sqlite3
 
 from outlast.store.drive import Fault
 
-_BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 6, 8, 10, 11, 13, 14, 26
+BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 6, 8, 10, 11, 13, 14, 26
 _PERM, _ERROR, _TOOBIG, _CONSTRAINT, _MISMATCH, _PROTOCOL, _SCHEMA = 3, 1, 18, 19, 20, 15, 17
 
 _BY_CODE = {
     _ERROR: Fault.SCHEMA,  # our statements are fixed: an SQL error means that a table or column is missing
-    _BUSY: Fault.CONFLICT,
+    BUSY: Fault.CONFLICT,
     _LOCKED: Fault.CONFLICT,
     _PROTOCOL: Fault.CONFLICT,
     _SCHEMA: Fault.CONFLICT,
@@ -49,5 +49,5 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether another connection's lock was met; SQLITE_BUSY_SNAPSHOT too, which needs a new transaction."""
-    return code_of(error) in (_BUSY, _LOCKED)
+    """Whether another connection's lock was met; SQLITEBUSY_SNAPSHOT too, which needs a new transaction."""
+    return code_of(error) in (BUSY, _LOCKED)

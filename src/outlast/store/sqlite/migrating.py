@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 from outlast.domain.errors import StoreUnavailable
 from outlast.store import migrate
 from outlast.store.migrate import Applied, Migration
+from outlast.store.program import Rows
 from outlast.store.sqlite.connection import Connection
 from outlast.store.sqlite.dialect import CLOCK, schema_migrations
 from outlast.store.sqlite.raw import ERRORS
@@ -21,7 +23,15 @@ values (:number, :name, :breaking, :checksum, {CLOCK})
 """
 
 
-def read_applied(connection: Connection) -> list[Applied]:
+class Executing(Protocol):
+    """A connection, of whatever kind."""
+
+    def execute(self, sql: str) -> Rows:
+        """The statement's rows."""
+        ...
+
+
+def read_applied(connection: Executing) -> list[Applied]:
     """What the store records; empty for a new file."""
     if not connection.execute("select 1 from sqlite_master where type = 'table' and name = 'outlast_migration'"):
         return []

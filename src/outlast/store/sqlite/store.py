@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +28,7 @@ from outlast.store.sqlite.migrating import read_applied
 from outlast.store.sqlite.raw import ERRORS
 from outlast.store.sqlite.readers import Readers
 from outlast.store.sqlite.subprograms import SUBPROGRAMS
+from outlast.store.sqlite.turns import Turns
 from outlast.store.sqlite.writer import CommitFailed, Writer
 
 _abandoned: list[object] = []  # threads and connections of the process that this one was forked from: never closed here
@@ -48,6 +49,7 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
+        self._turns = Turns()
 
     async def run(self, operation: Operation[T]) -> T:
         """Runs the operation in the store's threads; see `Store`."""
@@ -88,16 +90,21 @@ class SqliteStore:
             return readers.submit(operation)
         return writer.submit(operation)
 
+    def _after_fork(self) -> None:
+        if self._pid == os.getpid():
+            return
+        # Another thread of the parent may have held the lock at the fork; nobody will ever release it here.
+        self._lock = threading.Lock()
+        _abandoned.append((self._writer, self._readers))
+        self._writer = self._readers = None
+        self._turns = Turns()
+        self._pid = os.getpid()
+
     def _open(self) -> tuple[Writer, Readers]:
-        if self._pid != os.getpid():
-            # Another thread of the parent may have held the lock at the fork; nobody will ever release it here.
-            self._lock = threading.Lock()
-            _abandoned.append((self._writer, self._readers))
-            self._writer = self._readers = None
-            self._pid = os.getpid()
+        self._after_fork()
         with self._lock:
             if self._writer is None or self._readers is None:
-                self._writer = Writer(self._connect, self._sql)
+                self._writer = Writer(self._connect, self._sql, self._turns)
                 self._readers = Readers(self._connect, self._sql)
             return self._writer, self._readers
 
@@ -132,6 +139,19 @@ class SqliteStore:
     def fault_of(self, error: BaseException) -> Fault:
         """See `Store`."""
         return fault_of(error)
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """See `Store`."""
+        self._after_fork()
+        return self._turns.turn()
+
+    def turn_sync(self) -> AbstractContextManager[None]:
+        """See `Store`."""
+        self._after_fork()
+        return self._turns.turn_sync()
+
+    def lend_at_most(self, connections: int) -> None:
+        """Nothing: one at a time has its turn."""
 
     @asynccontextmanager
     async def lend(self) -> AsyncGenerator[sqlite3.Connection]:

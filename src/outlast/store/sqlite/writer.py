@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -13,14 +14,16 @@ from typing import Any
 from outlast.store.drive import Fault, drive, with_subprograms
 from outlast.store.program import Operation, Repeat, Rows, Statement
 from outlast.store.sqlite import forks
-from outlast.store.sqlite.connection import Connection
-from outlast.store.sqlite.faults import fault_of
+from outlast.store.sqlite.connection import BUSY_PATIENCE, Connection
+from outlast.store.sqlite.faults import BUSY, fault_of
 from outlast.store.sqlite.raw import ERRORS
 from outlast.store.sqlite.subprograms import SUBPROGRAMS
+from outlast.store.sqlite.turns import Turns
 
 _BATCH = 256
 _OF_ALL = frozenset({Fault.CONFLICT, Fault.LOST, Fault.READ_ONLY, Fault.FULL, Fault.REFUSED})
 _REPEATS = 100
+_LOOK = 0.25  # seconds between two looks at what has waited too long
 
 
 class CommitFailed(Exception):
@@ -30,18 +33,20 @@ class CommitFailed(Exception):
 class Request:
     """An operation waiting for the writer, and the future of its value."""
 
-    __slots__ = ("future", "operation")
+    __slots__ = ("asked", "future", "operation")
 
     def __init__(self, operation: Operation[Any]) -> None:
         self.operation = operation
+        self.asked = time.monotonic()
         self.future: Future[Any] = Future()
 
 
 class Writer:
     """Takes requests from any thread; commits what gathered while the last commit was under way, never by a timer."""
 
-    def __init__(self, connect: Callable[[], Connection], sql: Mapping[str, str]) -> None:
+    def __init__(self, connect: Callable[[], Connection], sql: Mapping[str, str], turns: Turns | None = None) -> None:
         self._connect = connect
+        self._turns = turns or Turns()
         self._sql = sql
         self._urgent: deque[Request] = deque()
         self._queue: deque[Request] = deque()
@@ -76,7 +81,7 @@ class Writer:
                 batch = self._take()
             if not batch:
                 break
-            self._serve([r for r in batch if r.future.set_running_or_notify_cancel()])
+            self._serve_in_turn([r for r in batch if r.future.set_running_or_notify_cancel()])
         if self._connection is not None:
             self._connection.close()
 
@@ -86,6 +91,33 @@ class Writer:
         while self._queue and len(batch) < _BATCH:
             batch.append(self._queue.popleft())
         return batch
+
+    def _serve_in_turn(self, batch: list[Request]) -> None:
+        """Waits for a transaction of the host's in this process: renewals until it is over, all else as long as for any other lock."""
+        turn = self._turns.ask(first=True)
+        try:
+            while batch:
+                try:
+                    turn.result(timeout=_LOOK)
+                except TimeoutError:
+                    batch = self._patient([*batch, *self._gathered()])
+                else:
+                    self._serve(batch)
+                    return
+        finally:
+            self._turns.give(turn)
+
+    def _gathered(self) -> list[Request]:
+        with self._ready:
+            return [r for r in self._take() if r.future.set_running_or_notify_cancel()]
+
+    def _patient(self, batch: list[Request]) -> list[Request]:
+        """Those that go on waiting; the others are told that the file is busy."""
+        late = time.monotonic() - BUSY_PATIENCE
+        for request in batch:
+            if not request.operation.urgent and request.asked <= late:
+                request.future.set_exception(_busy())
+        return [r for r in batch if not r.future.done()]
 
     def _serve(self, batch: list[Request]) -> None:
         if not batch:
@@ -162,3 +194,9 @@ class Writer:
             with suppress(*ERRORS):
                 connection.close()
             self._connection = None
+
+
+def _busy() -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("a transaction of the application holds the file")
+    error.sqlite_errorcode = BUSY
+    return error

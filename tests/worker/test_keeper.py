@@ -20,7 +20,7 @@ from outlast.worker.keeper import Keeper
 class Renewing:
     """A runner whose every renewal has this answer. `meanwhile` runs before it comes."""
 
-    def __init__(self, verdict: Verdict, meanwhile: Callable[[], None]) -> None:
+    def __init__(self, verdict: Verdict, meanwhile: Callable[[], object]) -> None:
         self.verdict = verdict
         self.meanwhile = meanwhile
 
@@ -89,3 +89,12 @@ def test_a_handler_that_blocks_is_told_from_a_process_that_stood_still() -> None
     stood = LoopBlocked("kind@1:task", 2.0, stood=True).text()
     assert "use a plain def" not in stood
     assert "it was stopped" in stood
+
+
+@pytest.mark.parametrize("stood", [False, True])
+def test_a_keeper_that_came_late_itself_blames_no_handler(events: list[Event], stood: bool) -> None:
+    made = Keeper(Renewing(Verdict.ACCEPTED, held), lease=5, on_death=lambda _n, _e: None, blocked_task=lambda: (2.0, "kind@1:task"))
+
+    made._look_at_loop(stood=stood)
+
+    assert [event for event in events if isinstance(event, LoopBlocked)] == [LoopBlocked("kind@1:task", 2.0, stood=stood)]

@@ -19,7 +19,7 @@ from outlast.worker.hold import Hold
 
 _BLOCKED = 1.0
 _LOOK = 0.5
-_STOOD = 0.5  # seconds that this thread came late: it was not the event loop alone that did not turn
+_STOOD = 1.0  # seconds that this thread came late: it was not the event loop alone that did not turn
 
 
 class Keeper:

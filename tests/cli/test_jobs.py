@@ -382,3 +382,10 @@ def test_only_an_operator_takes_up_all(shell: Shell) -> None:
     assert "outlast jobs retry" in shell.run("jobs", "replay", "--all", "--reason", "x", "--as", "acme:ann", code=7).stderr
     shell.run("jobs", "replay", "--all", "--reason", " ", code=2)
     assert shown(shell, job)["job"]["state"] == "needs_attention"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("jobs", "list", "--limit", "x"), ("prune", "--limit", "x"), ("jobs", "replay", "--all", "--limit", "x")]
+)
+def test_what_is_no_number_is_no_whole_number(shell: Shell, arguments: tuple[str, ...]) -> None:
+    assert "'x' is not a valid whole number" in shell.run(*arguments, code=2).stderr

@@ -42,6 +42,12 @@ def test_a_queue_that_nothing_is_in_is_paused_in_advance_and_that_is_said(either
     assert "paused: imagse since " in either.run("queues").stdout
 
 
+def test_a_reason_without_an_end_does_not_run_into_what_doctor_says(either: Shell) -> None:
+    either.run("queues", "pause", "default", "--reason", "new printer")
+    found = {check["name"]: check for check in json.loads(either.run("doctor", "--json").stdout)["checks"]}["paused queue default"]
+    assert found["advice"].startswith("new printer. Nothing of it is claimed")
+
+
 def test_as_json(either: Shell) -> None:
     said = json.loads(either.run("queues", "pause", "default", *OLGA, "--reason", "x", "--json").stdout)
     assert said.pop("paused_at").endswith("Z")

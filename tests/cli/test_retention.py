@@ -63,11 +63,25 @@ def test_prune_takes_no_more_than_it_is_told_to(shell: Shell) -> None:
     assert shell.run("prune", "--before", "1h").stdout.startswith("0 jobs deleted\n")
 
 
-@pytest.mark.parametrize("duration", ["", "d", "x", "-1s", "1w", "nan", "inf", "99999d", "1 2"])
+@pytest.mark.parametrize("duration", ["", "d", "x", "-1s", "1w", "nan", "inf", "1 2"])
 def test_a_duration_that_is_none_is_wrong_usage(shell: Shell, duration: str) -> None:
     (job,) = ended(shell, "a")
     assert "is not a duration; write for example 90s, 45m, 12h or 7d" in shell.run("prune", "--before", duration, code=2).stderr
     assert listed(shell) == {job}
+
+
+@pytest.mark.parametrize("duration", ["3651d", "99999d", "315360001"])
+def test_a_duration_that_is_too_long_says_so(shell: Shell, duration: str) -> None:
+    assert "is too long: 3650d (ten years) at most" in shell.run("prune", "--before", duration, code=2).stderr
+
+
+def test_one_is_no_plural(shell: Shell) -> None:
+    ended(shell, "a")
+    assert shell.run("prune", "--before", "0s", "--dry-run").stdout.startswith("1 job would be deleted; ")
+
+
+def test_who_may_forget_is_said_in_the_help(shell: Shell) -> None:
+    assert "TENANT:SUBJECT:operator" in shell.run("forget", "--help").stdout
 
 
 def test_a_key_of_what_was_pruned_says_that_it_is_no_longer_kept(shell: Shell) -> None:
@@ -118,7 +132,7 @@ def test_forget_waits_for_nobody_and_is_finished_by_another_call(either: Shell) 
     job = either.submit()
     (held,) = run(either, claims.claim("default", ["order@1:pack"], 1, "w:1", 30_000))
     said = either.run(*FORGET, "--yes", code=1)
-    assert said.stdout.startswith("0 jobs, 0 schedules and 0 keys deleted; 1 jobs were open and cancelled\n")
+    assert said.stdout.startswith("0 jobs, 0 schedules and 0 keys deleted; 1 open job cancelled\n")
     assert "run the same command again" in said.stderr
     assert told(either, "jobs", "show", job)["job"]["stopping"]
     run(either, control.stop(held.ref))
@@ -130,7 +144,7 @@ def test_forget_waits_for_nobody_and_is_finished_by_another_call(either: Shell) 
 def test_forget_asks_before_it_does_it(shell: Shell) -> None:
     job = shell.submit()
     said = shell.run(*FORGET, stdin="n\n", code=1)
-    assert "Delete the 1 jobs of acme:ann, 1 of them open, and 0 schedules, for good?" in said.stderr
+    assert "Delete 1 job of acme:ann, 1 of them open, and 0 schedules, for good?" in said.stderr
     assert listed(shell) == {job}
     assert audit(shell) == []
     shell.run(*FORGET, stdin="y\n")

@@ -59,8 +59,9 @@ def test_whose_schedules_are_shown(shell: Shell) -> None:
     ("more", "words"),
     [
         ((), "--cron EXPRESSION"),
-        (("--cron", "0 2 * * *", "--every", "60"), "--cron EXPRESSION"),
         (("--every", "60", "--zone", "Europe/Berlin"), "--zone is of --cron"),
+        (("--cron", "0 2 * * *", "--every", "60"), "Give one of --cron and --every"),
+        (("--cron", "0 2 * * SAT-SUN"), "SAT-SUN is 6-7"),
         (("--every", "0"), "Every takes"),
         (("--every", "soon"), "not a number of seconds"),
         (("--cron", "0 0 30 2 *"), "never comes due"),

@@ -248,6 +248,7 @@ SPOILS: list[tuple[str, tuple[str, ...]]] = [
     ("I1 job", (f"update {{outlast.quota_job}} set job_id = '{NOWHERE}'",)),
     ("I1 job", ("update {outlast.submission} set purged_at = null where key = 'k0'",)),
     ("I1 job", ("update {outlast.job} set effect_root = id where label = 'carries on'",)),
+    ("A3 owner", ("update {outlast.submission} set owner = 'bob' where key = 'k1'",)),
     ("A3 tombstone", ("update {outlast.submission} set outcome = null where key = 'k0'",)),
     ("A3 tombstone", ("update {outlast.submission} set finished_at = null where key = 'k0'",)),
     ("A3 tombstone", ("update {outlast.submission} set expires_at = null where key = 'k0'",)),

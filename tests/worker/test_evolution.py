@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -111,5 +113,37 @@ async def test_a_result_of_another_type_is_refused_to_who_reads_it_typed_and_giv
         await new.jobs.result(job, write, principal=WHO)
     assert refused.value.code == "stored_incompatible"
     assert await new.jobs.result(job, principal=WHO) == "one\ntwo"
+    await old.jobs.close()
+    await new.jobs.close()
+
+
+async def test_an_upgrade_runs_beside_the_event_loop(url: str, start: Start) -> None:
+    ran: list[int] = []
+
+    def noted(old: dict[str, Any]) -> dict[str, Any]:
+        ran.append(threading.get_ident())
+        return lines_of(old)
+
+    old, new = Release(url, 1), Release(url, 2, upgrade=noted)
+    job = await submitted(old)
+    await start(new.jobs)
+    assert (await new.ends(job)).outcome == "succeeded"
+    assert ran
+    assert threading.get_ident() not in ran  # the worker's loop is this thread's
+    await old.jobs.close()
+    await new.jobs.close()
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, StopIteration, SystemExit])
+async def test_what_an_upgrade_raises_is_an_input_that_cannot_be_read(url: str, start: Start, error: type[BaseException]) -> None:
+    def fails(old: dict[str, Any]) -> dict[str, Any]:
+        raise error
+
+    old, new = Release(url, 1), Release(url, 2, upgrade=fails)
+    job = await submitted(old)
+    await start(new.jobs)
+    view = await new.ends(job)
+    assert view.attention is not None
+    assert view.attention.code == "payload_incompatible"
     await old.jobs.close()
     await new.jobs.close()

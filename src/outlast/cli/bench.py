@@ -12,14 +12,14 @@ from pathlib import Path
 import click
 
 from outlast.cli.measure import MOST_PICKUPS, MOST_SINGLE, Bench, Figures, Rate
-from outlast.cli.options import json_option, store_option
+from outlast.cli.options import Whole, json_option, store_option
 from outlast.cli.output import note, say, say_json, table
 from outlast.store.open import migrate, parse
 
 
 @click.command()
 @store_option
-@click.option("--jobs", type=click.IntRange(1, 1_000_000), default=5_000, show_default=True, help="For bulk and drain.")
+@click.option("--jobs", type=Whole(1, 1_000_000), default=5_000, show_default=True, help="For bulk and drain.")
 @json_option
 def command(*, store: str | None, jobs: int, as_json: bool) -> None:
     """Measure how fast a store takes, drains and picks up jobs that do nothing, with one client and one worker in one process.

@@ -10,8 +10,8 @@ import click
 
 from outlast.cli.exits import Exit
 from outlast.cli.log import log_options, write_log
+from outlast.cli.options import Whole, store_option, target_argument
 from outlast.cli.options import application as target_of
-from outlast.cli.options import store_option, target_argument
 from outlast.cli.output import note, say
 from outlast.cli.stopping import leave, stopping
 from outlast.cli.web import PORT, Web, WebThread, application, listen
@@ -28,7 +28,7 @@ _WEB_GRACE: Final = 1.0
 @click.command()
 @target_argument
 @store_option
-@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="On 127.0.0.1; 0: any that is free.")
+@click.option("--port", type=Whole(0, 65_535), default=PORT, show_default=True, help="On 127.0.0.1; 0: any that is free.")
 @click.option("--no-worker", is_flag=True, help="API and page only.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in your browser.")
 @log_options

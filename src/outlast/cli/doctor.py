@@ -92,7 +92,9 @@ def _dialect(url: str) -> list[Check]:
 
 def _paused(pause: Pause) -> Check:
     since = f"since {local(moment_of(pause.at_ms))} by {pause.by}"
-    advice = f"{pause.reason} Nothing of it is claimed until: outlast queues resume {pause.queue} --reason TEXT"
+    reason = pause.reason.rstrip()
+    ended = reason if reason.endswith((".", "!", "?")) else f"{reason}."
+    advice = f"{ended} Nothing of it is claimed until: outlast queues resume {pause.queue} --reason TEXT"
     return Check(f"paused queue {pause.queue}", since, "note", advice)
 
 

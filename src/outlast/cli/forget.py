@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from outlast.cli.exits import Exit, Refused
-from outlast.cli.options import as_option, at_store, identity, json_option, opened, operator_of, store_option
-from outlast.cli.output import note, safe, say, say_json
+from outlast.cli.options import at_store, identity, json_option, opened, operator_of, store_option
+from outlast.cli.output import counted, note, safe, say, say_json
 from outlast.client.operating import person_digest
 from outlast.domain.model import Principal
 from outlast.store.programs import forgetting
@@ -19,7 +19,13 @@ from outlast.store.programs import forgetting
 @click.option("--reason", metavar="TEXT", help="Why, in one line without names; kept with who did it. Needed unless --dry-run.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@as_option
+@click.option(
+    "--as",
+    "acting",
+    type=identity,
+    metavar="TENANT:SUBJECT:operator",
+    help="Act as this operator of the person's tenant. Without it: as operator at the store.",
+)
 @store_option
 @json_option
 def command(
@@ -35,16 +41,19 @@ def command(
         raise Refused("Only an operator of the tenant may delete what is a person's.", Exit.FORBIDDEN, code="forbidden")
     with opened(at_store(store)) as client:
         jobs, live, keys, schedules = client.store.run_sync(forgetting.counted(owner.tenant, owner.subject))
+        found = (counted(jobs, "job"), counted(schedules, "schedule"))
         if dry_run or reason is None:
             if as_json:
                 say_json({"dry_run": True, "jobs": jobs, "open": live, "keys": keys, "schedules": schedules})
             else:
-                say(f"{jobs} jobs would be deleted, {live} of them open, {schedules} schedules, and {keys} keys of purged jobs")
+                say(f"{found[0]} would be deleted, {live} of them open, {found[1]}, and {counted(keys, 'key')} of purged jobs")
             return
         if not yes:
             name = safe(f"{owner.tenant}:{owner.subject}")
             click.confirm(
-                f"Delete the {jobs} jobs of {name}, {live} of them open, and {schedules} schedules, for good?", abort=True, err=True
+                f"Delete {found[0]} of {name}, {live} of them open, and {found[1]}, for good?",
+                abort=True,
+                err=True,
             )
         done = client.forget(owner.subject, principal=acting or operator_of(owner.tenant), reason=reason)
     record = person_digest(owner.tenant, owner.subject)
@@ -52,8 +61,9 @@ def command(
         counts = {"jobs": done.jobs, "cancelled": done.cancelled, "stopping": done.stopping, "keys": done.keys, "schedules": done.schedules}
         say_json({"dry_run": False, **counts, "record": record})
     else:
-        say(f"{done.jobs} jobs, {done.schedules} schedules and {done.keys} keys deleted; {done.cancelled} jobs were open and cancelled")
+        gone = f"{counted(done.jobs, 'job')}, {counted(done.schedules, 'schedule')} and {counted(done.keys, 'key')} deleted"
+        say(f"{gone}; {counted(done.cancelled, 'open job')} cancelled")
         say(f"on record as {record}")
     if done.stopping:
-        note(f"{done.stopping} jobs are cancelled, and a worker still has a task of them: run the same command again")
+        note(f"cancelled, and a worker still has a task of it: {counted(done.stopping, 'job')}; run the same command again")
         raise click.exceptions.Exit(int(Exit.ATTENTION))

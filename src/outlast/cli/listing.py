@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from outlast.cli.options import as_option, at_store, json_option, opened, store_option
+from outlast.cli.options import Whole, as_option, at_store, json_option, opened, store_option
 from outlast.cli.output import note, say, say_json
 from outlast.cli.views import job_json, list_of, view_of
 from outlast.client import cursors
@@ -24,7 +24,7 @@ _STATES = ("active", *get_args(State))
 @as_option
 @click.option("--state", type=click.Choice(_STATES), help="A shown state, or active: not final.")
 @click.option("--kind", help="Only jobs of this kind.")
-@click.option("--limit", type=click.IntRange(1, MAX_PAGE), default=50, show_default=True)
+@click.option("--limit", type=Whole(1, MAX_PAGE), default=50, show_default=True)
 @click.option("--cursor", help="Where the page before said that this one begins.")
 @store_option
 @json_option

@@ -73,9 +73,17 @@ def duration(text: str) -> float:
         value = float(text if unit is None else text[:-1]) * (unit or 1)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or not 0 <= value <= LONGEST:
+    if math.isfinite(value) and value > LONGEST:
+        raise click.BadParameter(f"{text!r} is too long: {LONGEST // 86_400}d (ten years) at most")
+    if not math.isfinite(value) or value < 0:
         raise click.BadParameter(f"{text!r} is not a duration; write for example 90s, 45m, 12h or 7d")
     return value
+
+
+class Whole(click.IntRange):
+    """A whole number in a range; click's own name for it is none of people's words."""
+
+    name = "whole number"
 
 
 def application(target: str, store: str | None) -> Outlast:

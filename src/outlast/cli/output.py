@@ -30,6 +30,11 @@ def say_json(value: object) -> None:
     click.echo(json.dumps(value, default=_plain))
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which takes an s but for one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def safe(text: str) -> str:
     """Any text as one line without control characters."""
     return " ".join(clean(text, limit=_MAX_CELL).split())

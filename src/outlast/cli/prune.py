@@ -9,8 +9,8 @@ from itertools import islice
 
 import click
 
-from outlast.cli.options import at_store, duration, json_option, opened, store_option
-from outlast.cli.output import local, moment_of, say, say_json
+from outlast.cli.options import Whole, at_store, duration, json_option, opened, store_option
+from outlast.cli.output import counted, local, moment_of, say, say_json
 from outlast.client._sync import SyncClient
 from outlast.domain.defaults import REPLAY_HORIZON
 from outlast.domain.work import DueJob
@@ -36,7 +36,7 @@ class _Pruned:
 
 @click.command()
 @click.option("--before", type=duration, metavar="DURATION", help="Also what ended longer ago than this, whatever its date: 12h, 7d.")
-@click.option("--limit", type=click.IntRange(1), help="Delete at most so many jobs. Default: all.")
+@click.option("--limit", type=Whole(1), help="Delete at most so many jobs. Default: all.")
 @click.option(
     "--horizon",
     type=duration,
@@ -59,10 +59,10 @@ def command(*, before: float | None, limit: int | None, horizon: float, dry_run:
         return
     verb = "would be deleted" if dry_run else "deleted"
     oldest = f"; the oldest ended {local(done.oldest)}" if done.oldest is not None else ""
-    say(f"{done.jobs} jobs {verb}{oldest}")
-    say(f"{done.keys} keys whose horizon is over {verb}")
+    say(f"{counted(done.jobs, 'job')} {verb}{oldest}")
+    say(f"{counted(done.keys, 'key')} whose horizon is over {verb}")
     if done.passed:
-        say(f"{done.passed} jobs were passed by: somebody had them just then")
+        say(f"passed by, as somebody had them just then: {counted(done.passed, 'job')}")
 
 
 def _due(client: SyncClient, older_ms: int | None) -> Iterator[DueJob]:

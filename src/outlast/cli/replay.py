@@ -10,7 +10,7 @@ import click
 
 from outlast.cli.decide import acting_on, end_with_left, job_id, open_questions, tell
 from outlast.cli.exits import Exit
-from outlast.cli.options import as_option, at_store, json_option, opened, operator_of, store_option
+from outlast.cli.options import Whole, as_option, at_store, json_option, opened, operator_of, store_option
 from outlast.cli.output import note, say, say_json
 from outlast.cli.submit import moment
 from outlast.client._sync import SyncClient
@@ -44,7 +44,7 @@ class Report:
 @click.option("--kind", help="With --all: only jobs of this kind.")
 @click.option("--code", help="With --all: only jobs with an open question of this code, for example worker_lost.")
 @click.option("--raised-before", type=moment, metavar="TIME", help="With --all: only what was asked until then. Default: now.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="With --all: at most so many jobs.")
+@click.option("--limit", type=Whole(min=1), metavar="N", help="With --all: at most so many jobs.")
 @click.option("--dry-run", is_flag=True, help="With --all: name them, and change nothing.")
 @as_option
 @store_option

@@ -130,8 +130,10 @@ def resume(name: str, *, owner: Principal, store: str | None, as_json: bool) -> 
 
 
 def _rule(cron: str | None, zone: str | None, every: float | None) -> Rule:
-    if (cron is None) == (every is None):
+    if cron is None and every is None:
         raise click.UsageError("Say when: --cron EXPRESSION (with --zone ZONE), or --every SECONDS.")
+    if cron is not None and every is not None:
+        raise click.UsageError("Give one of --cron and --every: a schedule has a single rule.")
     if every is not None:
         if zone is not None:
             raise click.UsageError("--zone is of --cron; an interval is the same in each zone.")

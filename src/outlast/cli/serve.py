@@ -9,8 +9,8 @@ import click
 
 from outlast.cli.exits import Exit, Refused
 from outlast.cli.log import log_options, write_log
+from outlast.cli.options import Whole, seconds, store_option, target_argument
 from outlast.cli.options import application as target_of
-from outlast.cli.options import seconds, store_option, target_argument
 from outlast.cli.output import note, say
 from outlast.cli.stopping import leave, stopping
 from outlast.cli.web import LOOPBACK, PORT, Web, application, listen
@@ -24,7 +24,7 @@ _CLOSE = 0.5
 @target_argument
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0: any that is free.")
+@click.option("--port", type=Whole(0, 65_535), default=PORT, show_default=True, help="0: any that is free.")
 @click.option("--dev-identities", is_flag=True, help="Let anybody be whoever they say, by Bearer dev:TENANT:SUBJECT. Loopback only.")
 @click.option("--grace", type=seconds, default=GRACE, show_default=True, help="How long requests may go on after a stop signal.")
 @log_options

@@ -10,7 +10,7 @@ import click
 from outlast.app import Outlast
 from outlast.cli.decide import acting_on, job_argument, tell
 from outlast.cli.exits import Exit, Refused
-from outlast.cli.options import TARGET, application, at_store, json_option, opened, owner_option, store_option
+from outlast.cli.options import TARGET, Whole, application, at_store, json_option, opened, owner_option, store_option
 from outlast.cli.views import state_of
 from outlast.client._sync import SyncClient
 from outlast.domain import json_schema
@@ -81,9 +81,7 @@ def takeover(job_id: str, *, acting: Principal | None, store: str | None, as_jso
 @click.option(
     "--target", envvar=TARGET, show_envvar=True, metavar="TARGET", help="module:attribute of the application that knows the kind."
 )
-@click.option(
-    "--task", "no", type=click.IntRange(min=0), required=True, metavar="NO", help="Whose parked result, as `jobs show` numbers it."
-)
+@click.option("--task", "no", type=Whole(min=0), required=True, metavar="NO", help="Whose parked result, as `jobs show` numbers it.")
 @click.option("--target-version", required=True, metavar="V", help="The version of the target that the result may replace.")
 @owner_option
 @store_option

@@ -12,7 +12,7 @@ import click
 
 from outlast.app import Outlast
 from outlast.cli.exits import Refused, exit_of
-from outlast.cli.options import application, identity, json_option, opened, store_option
+from outlast.cli.options import Whole, application, identity, json_option, opened, store_option
 from outlast.cli.output import say, say_json
 from outlast.client.driving import drive_admission
 from outlast.client.submitting import prepare_json, submit
@@ -53,7 +53,7 @@ def unique_key(text: str) -> Unique:
 @click.option(
     "--schema-version",
     "version",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     metavar="N",
     help="The version of KIND that the input is of, if not its present one.",
 )

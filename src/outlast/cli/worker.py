@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from outlast.cli.log import log_options, write_log
-from outlast.cli.options import application, seconds, store_option, target_argument
+from outlast.cli.options import Whole, application, seconds, store_option, target_argument
 from outlast.cli.work import work
 from outlast.domain.defaults import GRACE, LEASE_POSTGRES, LEASE_SQLITE, SLOTS, ZOMBIES
 from outlast.domain.errors import Invalid
@@ -42,9 +42,7 @@ def slots_of(queues: tuple[str, ...]) -> dict[str, int] | None:
     "--lease", type=seconds, help=f"How long a task is held unless renewed. Default: {LEASE_POSTGRES:g}, on SQLite {LEASE_SQLITE:g}."
 )
 @click.option("--grace", type=seconds, default=GRACE, show_default=True, help="How long running tasks may go on after a stop signal.")
-@click.option(
-    "--zombies", type=click.IntRange(min=1), default=ZOMBIES, show_default=True, help="At so many tasks that outlive their lease: end."
-)
+@click.option("--zombies", type=Whole(min=1), default=ZOMBIES, show_default=True, help="At so many tasks that outlive their lease: end.")
 @log_options
 def command(
     target: str,

@@ -22,6 +22,13 @@ from outlast.domain.payload import check_text
 MAX_EXPRESSION: Final = 200
 MAX_ZONE: Final = 100
 _FIELDS: Final = ("minute", "hour", "day of the month", "month", "day of the week")
+_VALUES: Final = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day of month": "1 to 31, L for the last, LW for the last weekday",
+    "month": "1 to 12 or JAN to DEC",
+    "day of week": "0 to 7 or SUN to SAT (0, 7 and SUN are Sunday; SAT-SUN is 6-7, FRI-MON is FRI,SAT,SUN,MON), MON#2, 5L",
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 _MINUTE: Final = timedelta(minutes=1)
@@ -124,7 +131,14 @@ def _readings(expression: str, after: datetime) -> Iterator[datetime]:
     named = said.removeprefix("Bad ").replace("-", " ")
     if named == "day of month" and _reads(expression):
         raise _never()
-    raise Invalid(f"The field {named} of the cron expression cannot be read.", pointers=("/expression",))
+    raise Invalid(f"The field {named} of the cron expression cannot be read: {_may_stand(named)}.", pointers=("/expression",))
+
+
+def _may_stand(named: str) -> str:
+    """What a field takes, in words."""
+    values = _VALUES.get(named)
+    said = "" if values is None else f"{values}, "
+    return f"{said}* for all, lists (1,3), ranges upwards (1-3), and steps (*/5, 1-9/2)"
 
 
 def _reads(expression: str) -> bool:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from outlast.domain.annotations import takes
 from outlast.domain.errors import Invalid
 from outlast.domain.payload import dump, parse
 
@@ -36,6 +37,10 @@ class Upgrades:
             raise Invalid(f"The kind {self._kind!r} has an upgrade from version {from_version} already; there is one for each version.")
         if not callable(fn) or inspect.iscoroutinefunction(fn):
             raise Invalid("An upgrade is a plain def that takes an input as a dict and returns that of the next version; it does no I/O.")
+        if not takes(fn, 1):
+            raise Invalid(
+                "An upgrade is called with one argument, an input as a dict: write def from_1(old: dict[str, Any]) -> dict[str, Any]."
+            )
         self._functions[from_version] = fn
 
     @property

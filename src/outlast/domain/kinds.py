@@ -87,10 +87,10 @@ def _checked(options: TaskOptions) -> TaskOptions:
         check_name(options["queue"], what="queue name")
     priority = options.get("priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, int) or not -MAX_INT32 <= priority <= MAX_INT32:
-        raise Invalid("The option priority must be a whole number; lower runs first.")
+        raise Invalid(f"The option priority must be a whole number from -{MAX_INT32} to {MAX_INT32}; lower runs first.")
     attempts = options.get("max_attempts", 1)
     if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= MAX_INT32:
-        raise Invalid("The option max_attempts must be a whole number of 1 or more.")
+        raise Invalid(f"The option max_attempts must be a whole number from 1 to {MAX_INT32}.")
     deadline = options.get("deadline", 1.0)
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not _SHORTEST_DEADLINE <= deadline <= MAX_SECONDS:
         raise Invalid("The option deadline must be seconds, above 0 and finite.")
@@ -153,7 +153,7 @@ class Kind(Generic[In]):
     ) -> None:
         self.name = check_name(name, what="kind name")
         if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_INT32:
-            raise Invalid("The version of a kind must be a whole number of 1 or more.")
+            raise Invalid(f"The version of a kind must be a whole number from 1 to {MAX_INT32}.")
         self.version = version
         self.upgrades = Upgrades(name, version)
         self.input_type = input_type

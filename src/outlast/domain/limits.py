@@ -16,8 +16,10 @@ MAX_LIMIT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `slots` (1 to 1,000) tasks of a tenant with this concurrency key run at once, over all workers; never overshoots.
+    """At most `slots` (1 to 1,000) tasks of a tenant with this concurrency key hold a lease at once, over all workers; never more.
 
+    Code that outlives its lease (a thread past its deadline, a process that was frozen and comes back) has no slot any more and may
+    overlap with the next task until it notices: call `ctx.check()` in loops, and keep the deadline above what the work can take.
     The key has 1 to 200 characters. What waits keeps the limit that it was submitted with. Invalid for anything else.
     """
 

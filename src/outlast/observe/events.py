@@ -205,14 +205,20 @@ class StoreTrouble(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked(Event):
-    """A handler kept the event loop from turning."""
+    """The event loop did not turn. `task`: what it runs, a handler as a rule. `stood`: nor did other threads of the process."""
 
     level: ClassVar[str] = "WARNING"
     task: str
     seconds: float
+    stood: bool = False
 
     def text(self) -> str:
-        return f"the event loop has been blocked for {self.seconds:.1f} s, by {self.task}: use a plain def, which runs in a thread"
+        if self.stood:
+            return f"the process stood still for {self.seconds:.1f} s, at {self.task}: it was stopped, or a call held the interpreter"
+        said = f"the event loop has been blocked for {self.seconds:.1f} s, by {self.task}"
+        if "@" not in self.task:  # none of the host's handlers
+            return f"{said}: the process was stopped or had no processor, or a callback of a library took so long"
+        return f"{said}: use a plain def, which runs in a thread"
 
 
 @dataclass(frozen=True, slots=True)

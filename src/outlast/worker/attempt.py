@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from outlast.domain.defaults import MAX_DETAIL, MAX_MESSAGE, PAUSE_MAX
 from outlast.domain.errors import OutlastError
 from outlast.domain.failures import Ask, Failure, Permanent, Refused, Retry, Snooze, Stopped, StopReason, gravest, is_one_of
-from outlast.domain.kinds import AnyTask, Permission
+from outlast.domain.kinds import AnyTask, Kind, Permission
 from outlast.domain.model import Principal
 from outlast.domain.payload import clean
 from outlast.domain.registry import Registry
@@ -89,12 +89,14 @@ class Runner:
         worker_id.set(self._worker)
         try:
             kind, version, task = self._registry.resolve(hold.claimed.handler)
-            _, value = kind.read(hold.claimed.input, version)
-            arguments: tuple[Any, ...] = (value,)
-            if task.item_type is not MISSING:
-                arguments = (value, decode(hold.claimed.item or "null", task.item_type))
-        except BaseException as error:  # reading an input runs the host's own code too: upgrades, checks of its types
-            return self._failed(hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True)
+        except BaseException as error:
+            return self._unreadable(hold, error)
+        try:
+            arguments = await self._read(hold, kind, version, task)
+        except asyncio.CancelledError as error:
+            return self._judged(hold, error, ())
+        if isinstance(arguments, BaseException):
+            return self._unreadable(hold, arguments)
         owner = owner_of(hold.claimed.ref.tenant, hold.claimed.owner, hold.claimed.caller)
         if kind.permission is not None and (refused := await self._refused(kind.permission, hold, owner)) is not None:
             return refused
@@ -112,6 +114,24 @@ class Runner:
         except BaseException as error:
             return self._judged(hold, error, state.doubts) if state.settled is None else Committed(state.settled)
         return self._result(state, returned) if state.settled is None else Committed(state.settled)
+
+    def _unreadable(self, hold: Hold, error: BaseException) -> Failed:
+        return self._failed(hold, "payload_incompatible", "This release cannot read what was asked for.", error, permanent=True)
+
+    async def _read(self, hold: Hold, kind: Kind[Any], version: int, task: AnyTask[Any]) -> tuple[Any, ...] | BaseException:
+        """What the handler is called with, or what kept it from being read: the host's own code, upgrades and checks of its types.
+
+        Upgrades run in a thread, so that one that takes long holds up no other attempt.
+        """
+
+        def read() -> tuple[Any, ...] | BaseException:
+            try:
+                _, value = kind.read(hold.claimed.input, version)
+                return (value,) if task.item_type is MISSING else (value, decode(hold.claimed.item or "null", task.item_type))
+            except BaseException as error:  # as a value: a cancellation that it raises is none of the attempt
+                return error
+
+        return read() if version == kind.version else await self._threads.run(read, hold.threads)
 
     async def _refused(self, permission: Permission, hold: Hold, owner: Principal) -> Outcome | None:
         """How the attempt ends if the owner may not have it done any more, or if nobody can tell; None: it may run."""

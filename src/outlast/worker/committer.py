@@ -54,6 +54,8 @@ class Committer:
 
     def put(self, hold: Hold, outcome: Outcome) -> None:
         """Takes an ending; it is committed with whatever else gathered meanwhile."""
+        if not isinstance(outcome, Ended):
+            hold.settling = True
         self._endings.append(Ending(hold, outcome))
         self._wake.set()
 

@@ -67,6 +67,7 @@ def finishing(state: AttemptState, save: Save) -> Work[int]:
 
     def last(made: object) -> Guarded[int]:
         state.hold.check()
+        state.hold.settling = True
         return Guarded(partial(completion.finish_last, result_of(state, made), state.retention_ms))
 
     return Work(authorised(state, save), last, completion.verdict(state.hold.claimed.ref))
@@ -115,6 +116,7 @@ async def attach(state: AttemptState, target: Target[Any] | None, value: object)
             return settled(state, await _attached(state, target, row.ref, row.version, value=value, result=result))
         except TargetMoved:
             pass
+    state.hold.settling = True
     parked = await state.store.run(targets.park(result, state.retention_ms))
     if parked.verdict is not Verdict.ACCEPTED:
         raise stopped(state, parked.verdict)
@@ -131,6 +133,7 @@ async def _attached(
             raise Permanent("target_invalid", "The target's function returned no version.")
         checked = check_text(version, what="version of the target", limit=MAX_NAME)
         state.hold.check()
+        state.hold.settling = True
         return Guarded(partial(targets.attach_last, result, expected=expected, version=checked, retention_ms=state.retention_ms))
 
     work = Work(authorised(state, lambda db: target.fn(db, ref, expected, value)), last, completion.verdict(result.ref))
@@ -276,6 +279,7 @@ class Transaction:
 
     async def _commit(self, side: AsyncSide, opened: int) -> None:
         state = self._state
+        state.hold.settling = True
         failed: Exception = ended()
         try:
             if await side.intact():
@@ -286,6 +290,7 @@ class Transaction:
             failed = error
         await side.rollback()
         if not isinstance(failed, TransactionMisused) and fault_of(failed, state.store.fault_of) is not Fault.LOST:
+            state.hold.settling = False
             raise failed
         _after_lost_commit(state, await state.store.run(completion.verdict(state.hold.claimed.ref)), failed)
         state.settled = Settled(Verdict.ACCEPTED, opened=opened)
@@ -388,6 +393,7 @@ class SyncTransaction:
 
     def _commit(self, side: SyncSide, opened: int) -> None:
         state = self._state
+        state.hold.settling = True
         failed: Exception = ended()
         try:
             if side.intact():
@@ -398,6 +404,7 @@ class SyncTransaction:
             failed = error
         side.rollback()
         if not isinstance(failed, TransactionMisused) and fault_of(failed, state.store.fault_of) is not Fault.LOST:
+            state.hold.settling = False
             raise failed
         _after_lost_commit(state, state.store.run_sync(completion.verdict(state.hold.claimed.ref)), failed)
         state.settled = Settled(Verdict.ACCEPTED, opened=opened)

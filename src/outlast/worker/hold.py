@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Hold:
     """A claimed task. Times are this process's monotonic clock, taken before the statement was sent, so that they end early, never late."""
 
-    __slots__ = ("_progress", "_reason", "claimed", "cut", "deadline", "lease_until", "slot_freed", "started", "threads")
+    __slots__ = ("_progress", "_reason", "claimed", "cut", "deadline", "lease_until", "settling", "slot_freed", "started", "threads")
 
     def __init__(self, claimed: Claimed, *, sent_at: float, lease: float) -> None:
         self.claimed = claimed
@@ -25,6 +25,7 @@ class Hold:
         self.deadline = sent_at + claimed.deadline_ms / 1000
         self.lease_until = min(sent_at + lease, self.deadline)
         self.cut = False  # its code was told to end, by force where that can be
+        self.settling = False  # its end is being written: that the store knows the claim no more says nothing now
         self.slot_freed = False
         self.threads: set[Future[Any]] = set()  # what runs in threads for it, until that code has ended
         self._reason: StopReason | None = None

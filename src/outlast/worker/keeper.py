@@ -18,6 +18,8 @@ from outlast.store.protocol import SyncRunner
 from outlast.worker.hold import Hold
 
 _BLOCKED = 1.0
+_LOOK = 0.5
+_STOOD = 1.0  # seconds that this thread came late: it was not the event loop alone that did not turn
 
 
 class Keeper:
@@ -81,6 +83,8 @@ class Keeper:
                 hold.renewed(sent_at, self._lease)
             elif verdict is Verdict.BUSY:
                 settled = False
+            elif verdict is Verdict.STALE and hold.settling:
+                continue  # ended by this process, it may be, before the renewal came: who writes the end learns which
             else:
                 self._lost(hold, "cancelled" if verdict is Verdict.CANCELLED else "replaced")
         return settled
@@ -115,14 +119,15 @@ class Keeper:
                 left = due - time.monotonic()
                 if left <= 0:
                     return True
-                self._wake.wait(min(left, 0.5))
-                self._look_at_loop()
+                asleep_at = time.monotonic()
+                self._wake.wait(min(left, _LOOK))
+                self._look_at_loop(stood=time.monotonic() - asleep_at > _LOOK + _STOOD)
             return False
 
-    def _look_at_loop(self) -> None:
+    def _look_at_loop(self, *, stood: bool) -> None:
         silent, task = self._blocked_task()
         if silent < _BLOCKED:
             self._warned = False
         elif not self._warned:
             self._warned = True
-            emit(LoopBlocked(task, silent))
+            emit(LoopBlocked(task, silent, stood))

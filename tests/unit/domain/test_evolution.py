@@ -270,3 +270,26 @@ def test_a_stored_value_of_another_type_says_so() -> None:
         decode_stored('["one"]', list[int], what="result")
     assert (refused.value.code, refused.value.pointers) == (STORED_INCOMPATIBLE, ("/0",))
     assert "one" not in str(refused.value.__cause__), "a place and types, no value"
+
+
+def no_argument() -> dict[str, Any]:
+    return {}
+
+
+def two_arguments(old: dict[str, Any], more: int) -> dict[str, Any]:
+    return {**old, "copies": more}
+
+
+def by_name(old: dict[str, Any], *, more: int) -> dict[str, Any]:
+    return {**old, "copies": more}
+
+
+@pytest.mark.parametrize("fn", [no_argument, two_arguments, by_name])
+def test_a_function_that_cannot_be_called_with_an_input_is_no_upgrade(fn: Any) -> None:
+    with pytest.raises(Invalid, match="one argument"):
+        report(2, v1=fn)
+
+
+def test_a_version_is_refused_with_the_versions_that_can_be() -> None:
+    with pytest.raises(Invalid, match="from 1 to 2147483647"):
+        report(10**30)

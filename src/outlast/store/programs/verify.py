@@ -74,6 +74,14 @@ STORE_RULES: Final[tuple[Queried, ...]] = (
         "all of a purged job's end, nothing of another's",
     ),
     Queried(
+        "A3",
+        "owner",
+        "The key of a job is its owner's.",
+        Statement("verify_key_owners", {"limit": _MOST}),
+        "its key is another owner's",
+        "the owner of the job",
+    ),
+    Queried(
         "C8",
         "half",
         "A slot names job, task and fence of a claim, or is free.",

@@ -113,6 +113,12 @@ where (coalesce(x.purged_at, x.expires_at, x.finished_at) is not null or coalesc
   and exists (select 1 from {outlast.job} j where j.tenant = x.tenant and j.id = x.job_id)
 limit :limit
 
+-- name: verify_key_owners
+-- Keys of jobs that are there, under another owner: their own owner would not get the job by it.
+select x.tenant, {str:x.job_id} from {outlast.submission} x
+join {outlast.job} j on j.tenant = x.tenant and j.id = x.job_id
+where j.owner <> x.owner limit :limit
+
 -- name: verify_counted
 -- Jobs counted by a quota that is not theirs, or by none. Those that are gone are for `verify_orphans`.
 select q.tenant, {str:q.job_id}, case when j.owner <> q.owner then 'it is counted for another owner'

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from outlast.domain.errors import KeyReused
+from outlast.domain.requests import same_request
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import ActiveKey, ActiveTaken, Admission, Admitted, KeyHeld, KeyTaken, Tombstone
 from outlast.store.program import Access, Program, Repeat, Statement, operation
@@ -157,7 +158,7 @@ def _winner(job: Admission) -> Program[Admitted | KeyTaken]:
     if not rows:  # gone between two statements
         raise Repeat
     _, fingerprint, job_id, state, outcome, finished_at, purged_at, _ = rows[0]
-    if fingerprint != job.fingerprint:
+    if not same_request(fingerprint, job.fingerprint):
         return KeyTaken()
     if purged_at is not None:
         return Admitted(job_id, replayed=True, tombstone=Tombstone(job_id, state, outcome, finished_at, purged_at))

@@ -44,7 +44,10 @@ def admit_alone(job: Admission) -> Program[Admitted | KeyTaken | ActiveTaken]:
 
 @operation(Access.TRANSACTION, patient=False)
 def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
-    """As `admit` or `admit_alone`, all or none: KeyReused, KeyHeld or QuotaExceeded, for the first refused, roll the transaction back."""
+    """As `admit` or `admit_alone`, all or none: KeyReused, KeyHeld or QuotaExceeded, for the first refused, roll the transaction back.
+
+    Invalid, which does so too, if there are more new ones than a quota allows.
+    """
     results: Sequence[Admitted | KeyTaken | ActiveTaken]
     if any(job.alone for job in jobs):
         yield from quotas.hold(jobs)

@@ -44,8 +44,8 @@ def take(jobs: Sequence[Admission]) -> Program[None]:
         quota = min(job.quota for job in new if job.quota is not None)
         if len(new) > quota:
             raise Invalid(
-                f"These are {len(new)} new jobs of the kind {kind!r}, and one owner may have {quota} unfinished at a time, so they can never "
-                "be admitted together. Nothing was written; submit fewer in one call.",
+                f"These are {len(new)} new jobs of the kind {kind!r}, and one owner may have {quota} unfinished at a time, so they "
+                "can never be admitted together. Nothing was written; submit fewer in one call.",
             )
         if (yield Statement("quota_used", place))[0][0] <= quota:
             continue

@@ -22,7 +22,7 @@ def send(key: str, message: dict[str, Any]) -> str:
         return str(_answer(request)["id"])
     except urllib.error.HTTPError as error:
         if error.code == _BUSY:
-            raise Retry("mail_busy", "The mail provider is busy.", after=float(error.headers.get("Retry-After") or 1)) from error
+            raise Retry("mail_busy", "The mail provider is busy.", after=error.headers.get("Retry-After") or 1) from error
         if error.code < _SERVER:
             raise Refused("mail_refused", "The mail provider refused the mail.") from error
         raise

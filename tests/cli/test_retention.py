@@ -9,6 +9,7 @@ import pytest
 
 from cli.conftest import Shell
 from invariants import query
+from outlast import Outlast, Principal, SyncContext
 from outlast.client.operating import person_digest
 from outlast.store.open import open_store
 from outlast.store.program import Operation
@@ -48,7 +49,7 @@ def test_prune_deletes_what_is_due_and_says_so(either: Shell) -> None:
     wanted = {"jobs": 2, "passed": 0, "oldest": finished, "keys": 0}
     assert told(either, "prune", "--before", "0s", "--dry-run") == {"dry_run": True, **wanted}
     assert listed(either) == {*gone, stands}
-    assert told(either, "prune", "--before", "0s", "--horizon", "0") == {"dry_run": False, **wanted, "keys": 2}
+    assert told(either, "prune", "--before", "0s", "--horizon", "0s") == {"dry_run": False, **wanted, "keys": 2}
     assert listed(either) == {stands}
     assert told(either, "prune", "--before", "0s") == {"dry_run": False, **NOBODYS}
 
@@ -63,14 +64,14 @@ def test_prune_takes_no_more_than_it_is_told_to(shell: Shell) -> None:
     assert shell.run("prune", "--before", "1h").stdout.startswith("0 jobs deleted\n")
 
 
-@pytest.mark.parametrize("duration", ["", "d", "x", "-1s", "1w", "nan", "inf", "1 2"])
+@pytest.mark.parametrize("duration", ["", "d", "x", "7", "0", "1.5", "-1s", "1w", "nan", "inf", "1 2"])
 def test_a_duration_that_is_none_is_wrong_usage(shell: Shell, duration: str) -> None:
     (job,) = ended(shell, "a")
     assert "is not a duration; write for example 90s, 45m, 12h or 7d" in shell.run("prune", "--before", duration, code=2).stderr
     assert listed(shell) == {job}
 
 
-@pytest.mark.parametrize("duration", ["3651d", "99999d", "315360001"])
+@pytest.mark.parametrize("duration", ["3651d", "99999d", "315360001s"])
 def test_a_duration_that_is_too_long_says_so(shell: Shell, duration: str) -> None:
     assert "is too long: 3650d (ten years) at most" in shell.run("prune", "--before", duration, code=2).stderr
 
@@ -139,6 +140,39 @@ def test_forget_waits_for_nobody_and_is_finished_by_another_call(either: Shell) 
     done = told(either, *FORGET, "--yes", "--as", "acme:olga:operator")
     assert (done["jobs"], done["cancelled"], done["stopping"]) == (1, 0, 0)
     assert [(row["actor"].partition(":")[0], row["jobs"]) for row in audit(either)] == [("cli", None), ("olga", 1)]
+
+
+def test_forget_names_a_subject_by_all_behind_the_first_colon(either: Shell) -> None:
+    theirs = {who: run_submit(either, who) for who in ("ann", "ann:operator", "ann:x:y")}
+    kept = set(theirs.values())
+    for who, job in theirs.items():
+        told(either, "forget", "--owner", f"acme:{who}", "--reason", "Asked for.", "--yes")
+        kept -= {job}
+        assert listed(either) == kept
+
+
+def run_submit(shell: Shell, subject: str) -> str:
+    """A job of any subject, those too that --as cannot name."""
+    jobs = Outlast(shell.url)
+
+    @jobs.task
+    def nothing(ctx: SyncContext, number: int) -> None: ...
+
+    try:
+        return jobs.sync.submit(nothing, 1, owner=Principal("acme", subject)).id
+    finally:
+        jobs.sync.close()
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_forget_of_nobody_ends_with_3_and_records_nothing(either: Shell, dry: bool) -> None:
+    job = either.submit()
+    how = ("--dry-run",) if dry else ("--yes",)
+    for nobody in ("acme:anna", "acme:ann:operator", "other:ann"):
+        said = either.run("forget", "--owner", nobody, "--reason", "Asked for.", *how, code=3).stderr
+        assert "Nobody of that name has anything here" in said
+    assert listed(either) == {job}
+    assert audit(either) == []
 
 
 def test_forget_asks_before_it_does_it(shell: Shell) -> None:

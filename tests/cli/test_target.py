@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Shell
+from outlast import Invalid
 
 
 def refusal(shell: Shell, target: str) -> str:
@@ -57,6 +59,54 @@ def test_a_module_that_fails_is_named_with_the_exception_and_the_place_but_not_i
     assert f"failed while it was imported: {kind} in " in said
     assert "failing.py, line" in said
     assert "python -c 'import failing'" in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("@jobs.task(limit=Limit('mail', 0))\ndef t(ctx: SyncContext) -> None: ...", "Invalid in FILE, line 3: "),
+        ("@jobs.kind('k', quota=0)\ndef k(plan: Plan[int], n: int) -> None: ...", "Invalid in FILE, line 3: "),
+        (
+            "\n@jobs.task\ndef t(ctx: SyncContext, n: int) -> None: ...\njobs.task(name='t')(lambda c, n: 1)",
+            "Invalid in FILE, line 6: ",
+        ),
+    ],
+)
+def test_a_mistake_that_outlast_refuses_is_told_with_the_applications_line_and_the_words(shell: Shell, wrong: str, words: str) -> None:
+    file = shell.folder / "wrong.py"
+    file.write_text(f"from outlast import Limit, Outlast, Plan, SyncContext\njobs = Outlast('sqlite:///x.db')\n{wrong}\n")
+    said = refusal(shell, "wrong:jobs")
+    assert words.replace("FILE", str(file)) in said
+    with pytest.raises(Invalid) as raised:
+        exec(file.read_text(), {"__name__": "wrong"})  # noqa: S102 - the same, to compare the words
+    assert raised.value.message.removesuffix(".") in said
+    assert "site-packages" not in said
+
+
+@pytest.mark.parametrize("way", ["submit", "schedule", "rerun"])
+def test_a_kinds_function_that_raises_is_one_line_without_its_text(shell: Shell, way: str) -> None:
+    sound, broken = ("", "    raise ValueError('hunter2')\n")
+    text = (
+        "from outlast import Outlast, Plan, SyncContext\njobs = Outlast('sqlite:///x.db')\n"
+        "@jobs.task\ndef t(ctx: SyncContext, n: int) -> None: ...\n"
+        "@jobs.kind('k')\ndef k(plan: Plan[int], n: int) -> None:\n{}    plan.task(t, label='T')\n"
+    )
+    (shell.folder / "planner.py").write_text(text.format(sound))
+    submit = ("jobs", "submit", "planner:jobs", "k", "--input", "-", "--as", "a:b")
+    old = shell.run(*submit, stdin="1").stdout.split()[0]
+    shell.run("jobs", "cancel", old)
+    (shell.folder / "planner.py").write_text(text.format(broken))
+    sys.modules.pop("planner", None)
+    command = {
+        "submit": submit,
+        "schedule": ("schedules", "add", "planner:jobs", "k", "--name", "n", "--every", "60", "--input", "-", "--as", "a:b"),
+        "rerun": ("jobs", "rerun", old, "--target", "planner:jobs"),
+    }[way]
+    said = shell.run(*command, stdin="1", code=2).stderr
+    assert said.count("\n") == 1
+    assert "failed: ValueError in " in said
+    assert "planner.py, line 7. Nothing was written. (plan_failed)" in said
     assert "hunter2" not in said
 
 

@@ -302,6 +302,27 @@ def test_a_kinds_quota_is_that_of_its_submits_and_reruns(h: Harness) -> None:
         h.drive(submitting.rerun_job(jobs._app, first.id, PERSON, None))
 
 
+def test_more_at_once_than_the_quota_allows_can_never_be_admitted(h: Harness) -> None:
+    def many(*keys: str | None) -> Any:
+        given = [Submission(drawing, Page(1), key=key) for key in keys]
+        return h.drive(submitting.submit_many(jobs._app, submitting.prepare_many(jobs._app, given, owner=PERSON)))
+
+    before = h.snapshot()
+    with pytest.raises(Invalid, match="3 new jobs of the kind 'drawing', and one owner may have 2 unfinished") as refused:
+        many("a", "b", None)
+    assert not refused.value.retryable
+    assert h.snapshot() == before
+    assert len(many("a", "b", "a")) == 3, "one key is one job"
+    with pytest.raises(QuotaExceeded):
+        many("a", "b", "c")
+    for handle in many("a", "b"):
+        h.drive(deciding.cancel(jobs._app, handle.id, PERSON, None))
+    many("c", "d")
+    with pytest.raises(QuotaExceeded):
+        many("a", "b", "e")
+    assert all(handle.replayed for handle in many("a", "b", "c", "d")), "repeats are no new jobs"
+
+
 def test_a_cancel_makes_room_for_a_rerun(h: Harness) -> None:
     first = submit(h)
     second = submit(h)

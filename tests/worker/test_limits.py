@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -18,6 +21,7 @@ from outlast.worker.runtime import Options, Worker
 
 WHO = Principal("acme", "ann")
 DAY = 86_400.0
+ASKED = {"huge": 1e300, "infinite": math.inf, "dated": format_datetime(datetime.now(UTC) + timedelta(days=3), usegmt=True)}
 Start = Callable[..., Awaitable[Worker]]
 
 
@@ -71,6 +75,8 @@ class Post:
             raise Permanent("gone")
         if how == "long":
             raise Retry("provider_busy", after=9 * DAY, pause_key=True)
+        if how in ASKED:
+            raise Retry("provider_busy", after=ASKED[how], pause_key=True)
         if ctx.attempt > 1:
             return
         if how == "later":
@@ -78,7 +84,7 @@ class Post:
         if how == "effect":
             await ctx.effect("send", self.busy)
         if how == "garbage":
-            raise Retry("provider_busy", after="soon", pause_key=True)  # type: ignore[arg-type]
+            raise Retry("provider_busy", after="soon", pause_key=True)
 
     @staticmethod
     async def busy(_key: str) -> str:
@@ -187,15 +193,19 @@ async def test_what_a_rest_is_worth(url: str, start: Start) -> None:
     by_effect, garbage = await post.submit(Parcel("effect", 1, fails="effect")), await post.submit(Parcel("garbage", 1, fails="garbage"))
     plain = await post.submit(Parcel(fails="later"))
     long = await post.submit(Parcel("long", 1, fails="long"))
+    longest = [long] + [await post.submit(Parcel(how, 1, fails=how)) for how in ASKED]
     await post.ended(by_effect, garbage, plain)
-    await auntil(lambda: query(url, "select 1 from {attempt} where job_id = ?", (long,)), "the failure that rests long")
+    for job in longest:
+        await auntil(lambda job=job: query(url, "select 1 from {attempt} where job_id = ?", (job,)), "the failure that rests long")  # type: ignore[misc]
     rests = {row["key"]: row for row in query(url, "select key, not_before, freed_at from {slot}")}
     assert rests["garbage"]["not_before"] is None
-    assert _ms(rests["long"]["not_before"]) - _ms(rests["long"]["freed_at"]) == pytest.approx(DAY * 1000, abs=5)
+    for key in ("long", *ASKED):
+        assert _ms(rests[key]["not_before"]) - _ms(rests[key]["freed_at"]) == pytest.approx(DAY * 1000, abs=5), key
     (attempt,) = query(url, "select ended_at from {attempt} where job_id = ?", (by_effect,))
     (task,) = query(url, "select started_at from {task} where job_id = ?", (by_effect,))
     assert _ms(task["started_at"]) >= _ms(attempt["ended_at"]) + 200
-    await post.jobs.cancel(long, principal=WHO)
+    for job in longest:
+        await post.jobs.cancel(job, principal=WHO)
     await post.jobs.close()
 
 

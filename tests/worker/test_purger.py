@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from invariants import check, query
-from outlast import Context, Expired, KeyReused, NotFound, Outlast, Principal, Settings, Submission
+from outlast import Context, Expired, Handle, KeyReused, NotFound, Outlast, Plan, Principal, Settings, Submission
+from outlast.client import submitting
+from outlast.client.driving import drive_admission
 from outlast.domain.work import DueJob, Finished, Stretch
 from outlast.store.drive import BadData
 from outlast.store.open import open_store
@@ -75,6 +78,56 @@ async def test_b22_what_is_no_longer_kept_goes_by_itself_and_its_key_answers(url
     theirs = await jobs.submit(write, Note("a"), owner=BOB, key="k")
     assert (theirs.replayed, theirs.expired) == (False, False)
     await jobs.close()
+
+
+WAYS = {"python": None, "unnamed": (None,), "named": (1,)}
+
+
+def press(url: str, version: int) -> tuple[Outlast, Any]:
+    """An application whose kind has been through a deploy, or has not."""
+    jobs = Outlast(url, settings=Settings(retention=0.1))
+
+    @jobs.task
+    async def pages(ctx: Context, note: Note) -> None: ...
+
+    @jobs.kind("printed", version=version)
+    def printed(plan: Plan[Any], note: Note) -> None:
+        plan.task(pages, label="Pages", usable=True)
+
+    if version > 1:
+        printed.upgrade(from_version=1)(dict)
+    return jobs, printed
+
+
+async def ask(jobs: Outlast, kind: Any, way: str, key: str) -> Handle:
+    """A request as Python makes it, and as HTTP and the command line do, with a version and without."""
+    version = WAYS[way]
+    if version is None:
+        return await jobs.submit(kind, Note("a"), owner=WHO, key=key)
+    known = jobs.desk.app
+    sent = submitting.prepare_sent(known, kind.name, version[0], {"text": "a"}, owner=WHO, key=key, not_before=None)
+    return await asyncio.to_thread(drive_admission, submitting.submit(known, sent), [sent], jobs.sync.store)
+
+
+async def test_one_request_under_one_key_is_one_by_every_way_before_and_after_a_deploy_and_after_the_purge(url: str, start: Start) -> None:
+    old, kind = press(url, 1)
+    first = {way: await ask(old, kind, way, way) for way in WAYS}
+    new, raised = press(url, 2)
+
+    both = ((old, kind), (new, raised))
+
+    async def repeat(*, expired: bool) -> None:
+        for way, other, one in itertools.product(WAYS, WAYS, both):
+            again = await ask(*one, other, way)
+            assert (again.id, again.replayed, again.expired) == (first[way].id, True, expired), (way, other)
+
+    await repeat(expired=False)
+    await start(new)
+    for handle in first.values():
+        await gone(new, handle.id)
+    await repeat(expired=True)
+    await old.close()
+    await new.close()
 
 
 async def test_keys_go_when_their_horizon_is_over(url: str, start: Start) -> None:

@@ -447,16 +447,22 @@ async def test_who_holds_a_quota_for_long_holds_up_no_other_schedule(press: Pres
     assert [(await press.view(name)).code for name in ("s", "other")] == [None, None]
 
 
-async def test_a_rule_that_this_process_cannot_read_is_left_for_others(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rule_that_this_process_cannot_read_is_left_for_others(
+    press: Press, events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
     await press.jobs.schedule(press.report, Month(), name="c", when=Cron("* * * * *", zone="Europe/Berlin"), owner=WHO)
     await press.schedule()
     due(press, "c")
     due(press)
     monkeypatch.setitem(sys.modules, "cronsim", None)
+    monkeypatch.setattr("outlast.worker.scheduler.ON_TIME_MS", 0)
 
     report = await press.scheduler().run_once()
 
     assert (report.fired, report.failed, report.left) == (1, 0, 1)
+    assert (await press.view("c")).code == "cronsim_missing"
+    (told,) = [e for e in events if isinstance(e, ScheduleLeft)]
+    assert told.text().endswith("(cronsim_missing): pip install 'outlast[schedules]'")
     monkeypatch.undo()
     assert (await press.scheduler().run_once()).fired == 1
     assert (await press.view("c")).last_job_id is not None

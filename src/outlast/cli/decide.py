@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from outlast.cli.exits import Exit, Refused
+from outlast.cli.fault import planning
 from outlast.cli.options import TARGET, application, as_option, at_store, json_option, opened, operator_of, store_option
 from outlast.cli.output import note, safe, say, say_json
 from outlast.cli.submit import came_before
@@ -130,7 +131,7 @@ def rerun(job_id: str, *, target: str | None, key: str | None, acting: Principal
             f"A rerun plans the job anew, so it needs the application: --target module:attribute, or the environment variable {TARGET}."
         )
     app = application(target, store)
-    with opened(app) as client:
+    with opened(app) as client, planning("the job's kind"):
         handle = client.rerun(job_id, principal=acting_on(client, job_id, acting), key=key)
     if as_json:
         say_json({"id": handle.id, "state": handle.state, "replayed": handle.replayed, "expired": handle.expired, "rerun_of": job_id})

@@ -5,16 +5,21 @@ from __future__ import annotations
 import click
 
 from outlast.cli.exits import Exit, Refused
-from outlast.cli.options import at_store, identity, json_option, opened, operator_of, store_option
+from outlast.cli.options import at_store, identity, json_option, opened, operator_of, person, store_option
 from outlast.cli.output import counted, note, safe, say, say_json
 from outlast.client.operating import person_digest
+from outlast.domain.access import OPERATOR
 from outlast.domain.model import Principal
 from outlast.store.programs import forgetting
 
 
 @click.command()
 @click.option(
-    "--owner", type=identity, required=True, metavar="TENANT:SUBJECT", help="Whose jobs, schedules, keys and effects are deleted."
+    "--owner",
+    type=person,
+    required=True,
+    metavar="TENANT:SUBJECT",
+    help="Whose jobs, schedules, keys and effects are deleted. All behind the first colon is the subject, more colons too.",
 )
 @click.option("--reason", metavar="TEXT", help="Why, in one line without names; kept with who did it. Needed unless --dry-run.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would be deleted.")
@@ -33,14 +38,20 @@ def command(
 ) -> None:
     """As an operator, delete everything of a person: schedules, and jobs; open ones are cancelled first. It cannot be undone.
 
-    Exits 1 while a worker still has a task of theirs; run it again then.
+    Exits 1 while a worker still has a task of theirs; run it again then. Exits 3, with nothing on record, where nothing is theirs.
     """
     if reason is None and not dry_run:
         raise click.UsageError("Say why, for the record: --reason TEXT. Or look first: --dry-run.")
     if acting is not None and acting.tenant != owner.tenant:
         raise Refused("Only an operator of the tenant may delete what is a person's.", Exit.FORBIDDEN, code="forbidden")
     with opened(at_store(store)) as client:
-        jobs, live, keys, schedules = client.store.run_sync(forgetting.counted(owner.tenant, owner.subject))
+        jobs, live, keys, schedules, quotas = client.store.run_sync(forgetting.counted(owner.tenant, owner.subject))
+        if not (jobs or keys or schedules or quotas) and (acting is None or OPERATOR in acting.roles):
+            raise Refused(
+                f"Nobody of that name has anything here: the tenant {owner.tenant!r}, the subject {owner.subject!r}. Nothing was recorded.",
+                Exit.NOT_FOUND,
+                code="not_found",
+            )
         found = (counted(jobs, "job"), counted(schedules, "schedule"))
         if dry_run or reason is None:
             if as_json:

@@ -43,6 +43,17 @@ def identity(text: str) -> Principal:
         raise click.BadParameter(error.message) from error
 
 
+def person(text: str) -> Principal:
+    """The owner of TENANT:SUBJECT, split at the first colon. Nothing in it is a role: a subject may end in `:operator`."""
+    tenant, _, subject = text.partition(":")
+    if not tenant or not subject:
+        raise click.BadParameter("write TENANT:SUBJECT, for example acme:ann; all behind the first colon is the subject")
+    try:
+        return Principal(tenant, subject)
+    except Invalid as error:
+        raise click.BadParameter(error.message) from error
+
+
 as_option = click.option(
     "--as", "acting", type=identity, metavar="TENANT:SUBJECT", help="Act as this owner. Without it: as operator at the store."
 )
@@ -67,16 +78,15 @@ def seconds(text: str) -> float:
 
 
 def duration(text: str) -> float:
-    """Seconds from a number with a unit: 90s, 45m, 12h or 7d; a bare number is seconds."""
-    unit = _UNITS.get(text[-1:])
+    """Seconds from a number with a unit: 90s, 45m, 12h or 7d. A bare number is none: who writes 7 may mean days."""
     try:
-        value = float(text if unit is None else text[:-1]) * (unit or 1)
-    except ValueError:
+        value = float(text[:-1]) * _UNITS[text[-1:]]
+    except (ValueError, KeyError):
         value = math.nan
     if math.isfinite(value) and value > LONGEST:
         raise click.BadParameter(f"{text!r} is too long: {LONGEST // 86_400}d (ten years) at most")
     if not math.isfinite(value) or value < 0:
-        raise click.BadParameter(f"{text!r} is not a duration; write for example 90s, 45m, 12h or 7d")
+        raise click.BadParameter(f"{text!r} is not a duration; write for example 90s, 45m, 12h or 7d, with the unit")
     return value
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
+from outlast.cli.fault import planning
 from outlast.cli.listing import scope_of_list
 from outlast.cli.options import application, as_option, at_store, identity, json_option, opened, seconds, store_option
 from outlast.cli.output import ago, note, say, say_json, table
@@ -91,7 +92,7 @@ def add(
     found = kind_of(app, target, kind)
     limit = app.settings.max_input
     value = read_request(found, dump(read_input(source, limit=limit), limit=limit, what="input"), None, limit=limit).value
-    with opened(app) as client:
+    with opened(app) as client, planning(f"the kind {kind!r}"):
         view = client.schedule(found, value, name=name, when=rule, owner=owner, catch_up=policy)
     tell(view, as_json=as_json)
 

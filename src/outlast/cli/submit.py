@@ -12,6 +12,7 @@ import click
 
 from outlast.app import Outlast
 from outlast.cli.exits import Refused, exit_of
+from outlast.cli.fault import planning
 from outlast.cli.options import Whole, application, identity, json_option, opened, store_option
 from outlast.cli.output import say, say_json
 from outlast.client.driving import drive_admission
@@ -90,7 +91,8 @@ def command(
     value = read_input(source, limit=app.settings.max_input)
     sent_key = key or f"cli-{uuid.uuid4().hex}"
     known = app.desk.app
-    prepared = prepare_json(known, kind, version, value, owner=owner, key=sent_key, not_before=not_before, unique=unique, target=aim)
+    with planning(f"the kind {kind!r}"):
+        prepared = prepare_json(known, kind, version, value, owner=owner, key=sent_key, not_before=not_before, unique=unique, target=aim)
     with opened(app) as client:
         try:
             handle = drive_admission(submit(known, prepared), [prepared], client.store)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 
 from outlast.app import Outlast
 from outlast.cli.exits import Refused
+from outlast.cli.fault import told
 from outlast.cli.output import safe
 from outlast.domain.refusal import article
 
@@ -58,20 +58,11 @@ def _module(name: str) -> ModuleType:
 
 
 def _failed(name: str, error: BaseException, more: str) -> Refused:
-    """The module's own code failed. Its exception is named; the text may hold a secret and is left to the one who asks for it."""
-    kind = type(error).__name__
+    """The module's own code failed."""
     return Refused(
-        f"The module {name} failed while it was imported: {kind}{_place(error)}.{more} To see all of it: python -c 'import {name}'",
+        f"The module {name} failed while it was imported: {told(error)}.{more} To see all of it: python -c 'import {name}'",
         code="target",
     )
-
-
-def _place(error: BaseException) -> str:
-    """Where in the application the exception came up."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f" in {error.filename}, line {error.lineno}"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename != __file__]
-    return f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
 
 
 def _offer(module: ModuleType) -> str:

@@ -68,7 +68,7 @@ class SyncClient:
 
         Once that is no longer kept, the repeat names it and how it ended (`expired`), until its horizon is over.
         Raises, nothing written: Invalid, KeyReused, UniqueActive, QuotaExceeded, NotRegistered, StoreUnavailable; OutcomeUnknown
-        (repeat with the same key).
+        (repeat with the same key). What the kind's own function raises comes as it is.
         A naive `not_before` is Invalid.
         """
         prepared = submitting.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)

@@ -90,7 +90,7 @@ def prepare(
     if not app.registry.knows(kind):
         raise NotRegistered(f"The kind {kind.name!r} is not registered with this Outlast.")
     body = encode(value, limit=app.settings.max_input, what="input", hint=kind.input_type)
-    request = read_request(kind, body, kind.version, limit=app.settings.max_input)
+    request = read_request(kind, body, None, limit=app.settings.max_input)
     return _submission(app, kind, request, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
 
 

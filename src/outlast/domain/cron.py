@@ -103,8 +103,10 @@ def zone_of(name: str) -> tzinfo:
     if found is not None:
         return found
     if _zone("Europe/London") is None:
-        raise Invalid("This machine has no time zone data, which zones other than UTC need: pip install tzdata.", pointers=("/zone",))
-    raise Invalid("There is no time zone of that name; write one of the IANA list, for example 'Europe/Berlin'.", pointers=("/zone",))
+        words = "This machine has no time zone data, which zones other than UTC need: pip install tzdata."
+        raise Invalid(words, code="tzdata_missing", pointers=("/zone",))
+    words = "There is no time zone of that name; write one of the IANA list, for example 'Europe/Berlin'."
+    raise Invalid(words, code="zone_unknown", pointers=("/zone",))
 
 
 def _zone(name: str) -> tzinfo | None:
@@ -123,7 +125,7 @@ def _readings(expression: str, after: datetime) -> Iterator[datetime]:
     try:
         from cronsim import CronSim, CronSimError  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
-        raise Invalid("Cron needs the package cronsim: pip install 'outlast[schedules]'.") from None
+        raise Invalid("Cron needs the package cronsim: pip install 'outlast[schedules]'.", code="cronsim_missing") from None
     try:
         return iter(CronSim(expression, after))
     except CronSimError as error:

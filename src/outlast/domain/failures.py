@@ -39,12 +39,16 @@ class Permanent(Failure):
 
 
 class Retry(Failure):
-    """Transient, as any other exception is; uses an attempt. `after`: seconds that the next one waits at least (a provider's Retry-After).
+    """Transient, as any other exception is; uses an attempt. `after`: how long the next one waits at least, beside the backoff.
+
+    It is seconds, or a provider's Retry-After as its text is: seconds or an HTTP date, by this machine's clock. What is larger than ten
+    years counts as that, but no retry is later than its policy's window; what cannot be used (unreadable, negative, NaN, a date that has
+    passed) counts as none given: the backoff decides, and no key rests.
 
     pause_key: the task's concurrency key rests as long, at most a day: no task of it starts before.
     """
 
-    def __init__(self, code: str = "transient", message: str = "", *, after: float | None = None, pause_key: bool = False) -> None:
+    def __init__(self, code: str = "transient", message: str = "", *, after: float | str | None = None, pause_key: bool = False) -> None:
         super().__init__(code, message)
         self.after = after
         self.pause_key = pause_key

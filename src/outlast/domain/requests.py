@@ -16,6 +16,8 @@ from outlast.domain.payload import JSON, canonical, dump, parse
 from outlast.domain.work import ActiveKey, Admission
 
 _MAX_CALLER = 65_536
+_VERSION = "/"
+_UNNAMED = "~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,28 @@ def scheduled_for_ms(caller: str) -> int | None:
     return found
 
 
+def same_request(stored: str, repeated: str) -> bool:
+    """Whether a request that comes under a key is the one that the key was taken for, by their fingerprints.
+
+    Kind, input as it was sent, unique key and target have to be equal. The version has to be equal only where the repeat names
+    one: then it is compared with the version that was named, or, where none was, with the one that the kind had at the time.
+    """
+    was, _, meant = stored.partition(_VERSION)
+    now, _, named = repeated.partition(_VERSION)
+    return was == now and (named.startswith(_UNNAMED) or named == meant.removeprefix(_UNNAMED))
+
+
+def _fingerprint(kind: Kind[Any], request: Request, rerun_of: str | None, unique: Unique | None, target: TargetRef | None) -> str:
+    """A hash of what was asked for, and the version beside it, so that `same_request` can tell a named one from an unnamed one."""
+    asked: list[JSON] = [kind.name, parse(request.sent, limit=sys.maxsize), rerun_of]
+    if unique is not None:
+        asked.append({"unique": [unique.key, unique.policy]})
+    if target is not None:
+        asked.append({"target": [target.ref, target.version]})
+    version = f"{_UNNAMED}{kind.version}" if request.version is None else str(request.version)
+    return f"{hashlib.sha256(canonical(asked).encode()).hexdigest()}{_VERSION}{version}"
+
+
 def admission_of(
     kind: Kind[Any],
     request: Request,
@@ -82,16 +106,11 @@ def admission_of(
     target: TargetRef | None = None,
 ) -> Admission:
     """The admission of a request that was read; the kind's function fills the plan here. It is stored in the kind's present version."""
-    asked: list[JSON] = [kind.name, request.version, parse(request.sent, limit=sys.maxsize), rerun_of]
-    if unique is not None:
-        asked.append({"unique": [unique.key, unique.policy]})
-    if target is not None:
-        asked.append({"target": [target.ref, target.version]})
     return Admission(
         tenant=tenant,
         owner=owner,
         key=key,
-        fingerprint=hashlib.sha256(canonical(asked).encode()).hexdigest(),
+        fingerprint=_fingerprint(kind, request, rerun_of, unique, target),
         job_id=job_id,
         kind=kind.name,
         schema_version=kind.version,

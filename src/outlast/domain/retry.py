@@ -12,9 +12,9 @@ from outlast.domain.defaults import LONGEST, RETRY_BASE, RETRY_CAP, RETRY_WINDOW
 from outlast.domain.errors import Invalid
 
 MAX_SECONDS: Final = LONGEST
-"""Ten years: no duration of a policy is longer, and what a provider asks for beyond it is no usable answer."""
+"""Ten years: no duration of a policy is longer, and what a provider asks for beyond it counts as this."""
 
-_SECONDS: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
+_SECONDS: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,18})?")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH: Final = f"(?P<month>{'|'.join(_MONTHS)})"
 _CLOCK: Final = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
@@ -94,8 +94,8 @@ def delay_ms(n: int, policy_base_ms: int, policy_cap_ms: int, jitter: float) -> 
 def parse_retry_after(value: object, *, now_ms: int) -> int | None:
     """How long a provider's Retry-After asks to wait, rounded up; None where it says nothing usable. Never raises.
 
-    Seconds as int, float or text, or an HTTP date as text. 0: negative seconds or a date that has passed. None: any
-    other type (bool and bytes too), any other text, NaN, infinity, and more than ten years.
+    Seconds as int, float or text, or an HTTP date as text. More than ten years, infinity too, counts as ten years. None: any
+    other type (bool and bytes too), any other text, NaN, negative seconds, and a date that has passed.
     """
     if isinstance(value, str):
         return _text_ms(value.strip(" \t"), now_ms)
@@ -134,11 +134,9 @@ def decide(
 
 
 def _seconds_ms(seconds: float) -> int | None:
-    if seconds <= 0:
-        return 0
-    if not seconds <= MAX_SECONDS:  # NaN compares to nothing
+    if not seconds >= 0:  # NaN compares to nothing
         return None
-    return math.ceil(seconds * 1000)
+    return MAX_SECONDS * 1000 if seconds >= MAX_SECONDS else math.ceil(seconds * 1000)
 
 
 def _text_ms(text: str, now_ms: int) -> int | None:
@@ -168,7 +166,7 @@ def _date_ms(date: re.Match[str], now_ms: int) -> int | None:
     except ValueError:
         return None
     wait = (at - _EPOCH).days * 86_400_000 + (at - _EPOCH).seconds * 1000 - now_ms
-    return max(0, wait) if wait <= MAX_SECONDS * 1000 else None
+    return min(wait, MAX_SECONDS * 1000) if wait >= 0 else None
 
 
 def _full_year(two_digits: int, now_ms: int) -> int:

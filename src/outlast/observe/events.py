@@ -375,6 +375,13 @@ class ScheduleFailed(Event):
         return f"schedule {self.schedule} could not submit its job of kind {self.kind} ({self.code}); it goes on with its next due time"
 
 
+_NEEDED: Final = {
+    "cronsim_missing": ": pip install 'outlast[schedules]'",
+    "tzdata_missing": ": pip install tzdata",
+    "zone_unknown": ": its time zone is not in this machine's data; bring that up to date",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleLeft(Event):
     """A due schedule cannot be fired by this process, which does not know its kind, version, rule or zone; it waits for one that can."""
@@ -385,4 +392,5 @@ class ScheduleLeft(Event):
     code: str
 
     def text(self) -> str:
-        return f"schedule {self.schedule} is due, and this process cannot submit its job of kind {self.kind} ({self.code})"
+        needed = _NEEDED.get(self.code, "")
+        return f"schedule {self.schedule} is due, and this process cannot submit its job of kind {self.kind} ({self.code}){needed}"

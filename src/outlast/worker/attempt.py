@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -211,7 +212,7 @@ class Runner:
         if isinstance(error, Permanent | Refused):
             return self._failed(hold, error.code, error.message, whole, permanent=True)
         if isinstance(error, Retry):
-            after = None if error.after is None else parse_retry_after(error.after, now_ms=0)
+            after = None if error.after is None else parse_retry_after(error.after, now_ms=round(time.time() * 1000))
             rest = after is not None and error.pause_key
             return self._failed(hold, error.code, error.message, whole, retry_after_ms=after, pause_key=rest)
         if isinstance(error, Failure):

@@ -20,6 +20,7 @@ from outlast.domain.ids import is_job_id
 from outlast.domain.kinds import Kind, Plan, Task
 from outlast.domain.model import Handle, Principal
 from outlast.domain.registry import Registry
+from outlast.domain.requests import same_request
 from outlast.domain.work import Admitted, Control, KeyTaken, RerunSource, Tombstone
 from outlast.observe.correlation import correlation_id
 from outlast.store.program import Operation
@@ -135,16 +136,41 @@ def test_what_is_stored_of_an_old_input_is_the_present_version_of_it() -> None:
     assert (present.schema_version, present.input) == (3, '{"pages":8}')
 
 
-def test_the_fingerprint_is_of_version_and_input_as_they_were_sent() -> None:
-    app = evolved(functions=UP)
-    old, again = sent(app, {"leaves": 4}, 1), sent(app, {"leaves": 4}, 1)
-    assert old.fingerprint == again.fingerprint
-    before_the_deploy = sent(evolved(version=2, functions={1: UP[1]}), {"pages": 4}, None)
-    assert before_the_deploy.fingerprint == sent(app, {"pages": 4}, None).fingerprint, "a repeat after a deploy is the same request"
-    another = {sent(app, {"pages": 8}, 3).fingerprint, sent(app, {"sheets": 4}, 2).fingerprint, sent(app, {"pages": 8}, None).fingerprint}
-    assert len(another | {old.fingerprint}) == 4, "what they are brought up to is one input, what was sent is not"
+def same(first: Any, repeat: Any) -> bool:
+    return same_request(first.fingerprint, repeat.fingerprint)
+
+
+def test_a_repeat_is_compared_by_what_was_sent_and_by_the_version_where_it_names_one() -> None:
+    after = evolved(functions=UP)
+    named, unnamed = sent(after, {"sheets": 4}, 2), sent(after, {"pages": 8}, None)
+    assert same(named, sent(after, {"sheets": 4}, 2))
+    assert same(unnamed, sent(after, {"pages": 8}, 3))
+    assert same(sent(after, {"pages": 8}, 3), unnamed)
+    assert not same(named, unnamed)
+    assert not same(unnamed, named), "what they are brought up to is one input, what was sent is not"
     other_functions = evolved(functions={**UP, 2: lambda old: {"pages": 1}})
-    assert sent(other_functions, {"leaves": 4}, 1).fingerprint == old.fingerprint
+    assert same(named, sent(other_functions, {"sheets": 4}, 2))
+
+
+def test_a_repeat_after_the_version_was_raised_is_the_same_request() -> None:
+    before, after = evolved(version=2, functions={1: UP[1]}), evolved(functions={1: UP[1], 2: dict})
+    first = {version: sent(before, {"pages": 4}, version) for version in (None, 2)}
+    for came in first.values():
+        assert same(came, sent(after, {"pages": 4}, None))
+        assert same(came, sent(after, {"pages": 4}, 2)), "the version that it had then"
+        assert not same(came, sent(after, {"pages": 4}, 3)), "another version may mean another thing by it"
+
+
+def test_python_names_no_version() -> None:
+    old, new = evolved(version=1), evolved(version=2, functions={1: dict})
+    by_python = [submitting.prepare(app, app.registry.kind("book"), Book(4), owner=ANN, key="k", not_before=None) for app in (old, new)]
+    assert same(*by_python)
+    whole = {"pages": 4, "tags": []}
+    for app in (old, new):
+        for version in (None, 1):
+            assert same(by_python[0], sent(app, whole, version))
+            assert same(sent(app, whole, version), by_python[1])
+    assert not same(by_python[0], sent(old, {"pages": 4}, None)), "Python sends defaults too, and what is sent is compared"
 
 
 @pytest.mark.parametrize("version", [1, 4])

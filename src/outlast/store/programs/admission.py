@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from outlast.domain.errors import KeyReused
+from outlast.domain.requests import same_request
 from outlast.domain.states import FINAL_JOBS
 from outlast.domain.work import ActiveKey, ActiveTaken, Admission, Admitted, KeyHeld, KeyTaken, Tombstone
 from outlast.store.program import Access, Program, Repeat, Statement, operation
@@ -43,7 +44,10 @@ def admit_alone(job: Admission) -> Program[Admitted | KeyTaken | ActiveTaken]:
 
 @operation(Access.TRANSACTION, patient=False)
 def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
-    """As `admit` or `admit_alone`, all or none: KeyReused, KeyHeld or QuotaExceeded, for the first refused, roll the transaction back."""
+    """As `admit` or `admit_alone`, all or none: KeyReused, KeyHeld or QuotaExceeded, for the first refused, roll the transaction back.
+
+    Invalid, which does so too, if there are more new ones than a quota allows.
+    """
     results: Sequence[Admitted | KeyTaken | ActiveTaken]
     if any(job.alone for job in jobs):
         yield from quotas.hold(jobs)
@@ -157,7 +161,7 @@ def _winner(job: Admission) -> Program[Admitted | KeyTaken]:
     if not rows:  # gone between two statements
         raise Repeat
     _, fingerprint, job_id, state, outcome, finished_at, purged_at, _ = rows[0]
-    if fingerprint != job.fingerprint:
+    if not same_request(fingerprint, job.fingerprint):
         return KeyTaken()
     if purged_at is not None:
         return Admitted(job_id, replayed=True, tombstone=Tombstone(job_id, state, outcome, finished_at, purged_at))

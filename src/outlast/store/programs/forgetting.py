@@ -61,9 +61,12 @@ def drop_quotas(tenant: str, owner: str) -> Program[None]:
 
 
 @operation(Access.READ)
-def counted(tenant: str, owner: str) -> Program[tuple[int, int, int, int]]:
-    """How many jobs a person has, how many of them are open, how many keys stand for jobs that were purged, and how many schedules."""
-    ((jobs, live),) = yield Statement("count_jobs_of_person", {"tenant": tenant, "owner": owner})
+def counted(tenant: str, owner: str) -> Program[tuple[int, int, int, int, int]]:
+    """How many jobs a person has, how many of them are open, how many keys stand for jobs that were purged, and how many schedules.
+
+    Last, how many kinds have a count of the person's open jobs, for a quota: it outlives the jobs.
+    """
+    ((jobs, live, quotas),) = yield Statement("count_jobs_of_person", {"tenant": tenant, "owner": owner})
     ((keys,),) = yield Statement("count_tombstones", {"tenant": tenant, "owner": owner})
     made = yield Statement("schedule_list", {"tenant": tenant, "owner": owner, "name": None})
-    return int(jobs), int(live), int(keys), len(made)
+    return int(jobs), int(live), int(keys), len(made), int(quotas)

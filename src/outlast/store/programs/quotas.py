@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from outlast.domain.errors import QuotaExceeded
+from outlast.domain.errors import Invalid, QuotaExceeded
 from outlast.domain.work import Admission
 from outlast.store.program import Program, Statement
 
@@ -30,7 +30,10 @@ def hold(jobs: Sequence[Admission]) -> Program[None]:
 
 
 def take(jobs: Sequence[Admission]) -> Program[None]:
-    """Room for jobs that were admitted in this transaction, their quotas held; QuotaExceeded if there is none."""
+    """Room for jobs that were admitted in this transaction, their quotas held; QuotaExceeded if there is none.
+
+    Invalid if they are more than the quota by themselves: no end of another job makes room for them.
+    """
     wanted: dict[Place, list[Admission]] = {}
     for job in jobs:
         if job.quota is not None:
@@ -39,6 +42,11 @@ def take(jobs: Sequence[Admission]) -> Program[None]:
         place = {"tenant": tenant, "owner": owner, "kind": kind}
         yield Statement("take_quota", {"tenant": tenant, "owner": owner, "ids": json.dumps([job.job_id for job in new])})
         quota = min(job.quota for job in new if job.quota is not None)
+        if len(new) > quota:
+            raise Invalid(
+                f"These are {len(new)} new jobs of the kind {kind!r}, and one owner may have {quota} unfinished at a time, so they "
+                "can never be admitted together. Nothing was written; submit fewer in one call.",
+            )
         if (yield Statement("quota_used", place))[0][0] <= quota:
             continue
         if (yield Statement("quota_open", place))[0][0] > quota:

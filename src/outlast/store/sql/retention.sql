@@ -96,7 +96,9 @@ where tenant = :tenant and owner = :owner and not exists (select 1 from {outlast
 returning kind
 
 -- name: count_jobs_of_person
-select count(*), coalesce(sum(case when state in ('open', 'needs_attention') then 1 else 0 end), 0) from {outlast.job}
+select count(*), coalesce(sum(case when state in ('open', 'needs_attention') then 1 else 0 end), 0),
+  (select count(*) from {outlast.quota} where tenant = :tenant and owner = :owner)
+from {outlast.job}
 where tenant = :tenant and owner = :owner
 
 -- name: count_tombstones

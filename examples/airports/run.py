@@ -139,21 +139,22 @@ class Example:
             check(time.monotonic() < end, f"not ended in time: {Counter(one.state for one in self.imports)}")
             time.sleep(_BETWEEN_LOOKS)
         lost = sum(self._owners[one.tenant.name].lost(one.id) for one in self.imports)
-        check(
-            self._killed == KILLS and lost > 0, f"workers should have been killed at work: {self._killed} were, {lost} attempts were lost"
-        )
-        self.say(f"{self._killed} workers were killed; {lost} attempts were lost with them, and others went on from the last stored step.")
+        check(self._killed == KILLS and lost > 0, f"work should have been killed: {self._killed} times it was, {lost} attempts were lost")
+        said = f"{self._killed} times a worker was killed, once all of them; {lost} attempts were lost with them"
+        self.say(f"{said}, and others went on from the last stored step.")
 
     def _kill_one(self) -> None:
-        """Kills a worker, and starts another, at a moment that nobody chose, once work has gone on since the last time."""
+        """Kills a worker, and starts another, at a moment that nobody chose, once work has gone on since the last one; once all of them."""
         stored = count.steps(self._url, [one.id for one in self.imports])
         if self._killed == KILLS or stored < self._stored + _BETWEEN_KILLS:
             return
         time.sleep(self._chance.uniform(0, 0.3))
-        victim = self._workers.pop(self._chance.randrange(len(self._workers)))
-        victim.kill()
-        victim.wait()
-        self._workers.append(self._worker())
+        self._chance.shuffle(self._workers)  # any of them may be idle, but not all
+        victims = self._workers if self._killed == KILLS // 2 else self._workers[:1]
+        for victim in victims:
+            victim.kill()
+            victim.wait()
+        self._workers = [*self._workers[len(victims) :], *(self._worker() for _ in victims)]
         self._killed += 1
         self._stored = stored
 

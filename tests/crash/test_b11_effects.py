@@ -6,6 +6,7 @@ import json
 import sys
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -231,7 +232,7 @@ def test_nothing_is_reconciled_after_a_cancel_and_a_rerun_finds_out(stage: Stage
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("retry_after", [0.4, "0.4", "Thu, 01 Jan 1970 00:00:00 GMT", "99999999999", "soon", "-1", ""])
+@pytest.mark.parametrize("retry_after", [0.4, "0.4", "Thu, 01 Jan 1970 00:00:00 GMT", "soon", "-1", ""])
 def test_a_busy_provider_is_asked_again_whatever_its_retry_after_says(stage: Stage, provider: Provider, retry_after: float | str) -> None:
     stage.worker(lease=5)
     provider.fails("status", status=429, retry_after=retry_after)
@@ -239,6 +240,20 @@ def test_a_busy_provider_is_asked_again_whatever_its_retry_after_says(stage: Sta
     stage.reached([job])
     assert codes(stage, job) == ["provider_busy", None]
     once(stage, provider, job, calls=1)
+
+
+def test_a_busy_provider_that_asks_for_ages_is_left_alone_until_the_window_ends(stage: Stage, provider: Provider) -> None:
+    stage.worker(lease=5)
+    provider.fails("status", status=429, retry_after="99999999999")
+    job = charge(stage, "neither")
+    until(lambda: stage.task(job).state == "retrying", "it waits")
+    due = stage.task(job).next_attempt_at
+    assert due is not None
+    assert timedelta(hours=23) < due - datetime.now(UTC) <= timedelta(hours=24)
+    assert codes(stage, job) == ["provider_busy"]
+    assert provider.effects(job) == []
+    stage.jobs.cancel(job, principal=OWNER)
+    stage.works()
 
 
 def test_a_provider_that_refuses_did_not_do_it(stage: Stage, provider: Provider) -> None:

@@ -67,7 +67,7 @@ def command(
 
     With --all each job is taken up by itself, so that an interruption loses nothing: the same command with the --raised-before that it
     named goes on with the rest, and takes up nothing twice. Calls of unknown outcome are left to the owner, who alone says whether one
-    may happen twice. Exit code 1 if a question is left.
+    may happen twice. Exit code 1 if a question of the one job is left, or with --all if a job was refused.
     """
     if of_all == (job_id is not None):
         raise click.UsageError("Name one job by its ID, or take --all that need attention.")

@@ -14,8 +14,11 @@ import dataclasses
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from outlast import StoreUnavailable
@@ -27,6 +30,7 @@ from outlast.store.program import Operation, Program, Rows, Statement
 from outlast.store.sqlite.subprograms import SUBPROGRAMS
 
 HOOKS = "OUTLAST_TEST_HOOKS"
+FREEZER = Path(__file__).with_name("freezing.py")
 
 
 class Hook:
@@ -47,7 +51,8 @@ class Hook:
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "stop":
-                os.kill(os.getpid(), signal.SIGSTOP)
+                url = sys.argv[sys.argv.index("--store") + 1]
+                subprocess.run([sys.executable, str(FREEZER), str(os.getpid()), url], check=True)
                 time.sleep(0.2)  # another thread may be the one that takes the signal; this one must not go on meanwhile
             case "fail":
                 raise StoreUnavailable("The store cannot be reached, says the test.")

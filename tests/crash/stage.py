@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from crash.freezing import stop, stopped
 from outlast import Handle, JobView, Outlast, Principal, SyncClient, TaskView
 from outlast.client.calls import Application
 from outlast.rehearsal import app as rehearsal_app
@@ -41,8 +42,8 @@ def until(ask: Callable[[], T], what: str, *, timeout: float = PATIENCE) -> T:
 class Process:
     """A worker process. What it prints and logs goes to files."""
 
-    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], folder: Path, name: str) -> None:
-        self.name = name
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], folder: Path, name: str, url: str) -> None:
+        self.name, self.url = name, url
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
@@ -105,14 +106,11 @@ class Process:
 
     def frozen(self) -> bool:
         """Whether it is stopped, which it may have done to itself."""
-        try:
-            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-        except OSError:
-            return False
+        return stopped(self.pid)
 
     def freeze(self) -> None:
-        self.signal(signal.SIGSTOP)
-        until(self.frozen, f"{self.name} frozen")
+        """Stops it between its transactions."""
+        stop(self.pid, self.url)
 
     def thaw(self) -> None:
         self.signal(signal.SIGCONT)
@@ -156,7 +154,7 @@ class Stage:
     def start(self, command: Sequence[str], *, env: Mapping[str, str], wait: bool) -> Process:
         """Any process that belongs to the test."""
         paths = {"PYTHONPATH": str(TESTS), FILE: str(self.ledger)}
-        process = Process(command, env={**paths, **env}, folder=self.folder, name=f"P{len(self.processes) + 1}")
+        process = Process(command, env={**paths, **env}, folder=self.folder, name=f"P{len(self.processes) + 1}", url=self.url)
         self.processes.append(process)
         return process.ready() if wait else process
 

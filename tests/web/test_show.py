@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ async def test_a_job_has_a_strong_tag_and_304_while_nothing_changed(site: Site) 
     assert (changed.status, changed.headers["etag"]) == (200, f'"{done["version"]}.completed"')
     assert "retry-after" not in changed.headers
     assert (done["outcome"], done["progress"]) == ("succeeded", {"done": 2, "total": 2, "label": None})
-    assert done["usable_at"] <= done["finished_at"]
+    assert datetime.fromisoformat(done["usable_at"]) <= datetime.fromisoformat(done["finished_at"])
 
 
 async def test_the_state_alone_changes_the_tag(site: Site) -> None:

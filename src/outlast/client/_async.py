@@ -30,6 +30,7 @@ from outlast.domain.model import (
 )
 from outlast.domain.schedules import Every
 from outlast.store.protocol import Store
+from outlast.store.sessions.callers import AsyncTransaction
 from outlast.store.sessions.transaction import Sessions
 
 D = TypeVar("D")
@@ -61,6 +62,7 @@ class Client:
         unique: Unique | None = None,
         target: TargetRef | None = None,
         not_before: datetime | None = None,
+        transaction: AsyncTransaction | str | None = None,
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
@@ -68,14 +70,21 @@ class Client:
         Raises, nothing written: Invalid, KeyReused, UniqueActive, QuotaExceeded, NotRegistered, StoreUnavailable; OutcomeUnknown
         (repeat with the same key). What the kind's own function raises comes as it is.
         A naive `not_before` is Invalid.
+
+        With `transaction`: the caller's own session or connection, in whose transaction the job is written and nothing else is sent; it is
+        there if, and only if, the caller commits. A text is
+        the alias of a Django database. Raises also Contended (roll back, begin anew), TransactionMisused. If each statement
+        commits by itself there (autocommit), the job is committed when this returns, as without.
         """
         prepared = submitting.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
-        return await self.desk.submit(prepared)
+        return await self.desk.submit(prepared, transaction)
 
-    async def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
-        """All or none, in one transaction; handles in order."""
+    async def submit_many(
+        self, submissions: Iterable[Submission], *, owner: Principal, transaction: AsyncTransaction | str | None = None
+    ) -> tuple[Handle, ...]:
+        """All or none, in one transaction, or in that of the caller's; handles in order."""
         prepared = submitting.prepare_many(self._app, submissions, owner=owner)
-        return await self.desk.submit_many(prepared)
+        return await self.desk.submit_many(prepared, transaction)
 
     async def get(self, job_id: str, *, principal: Principal) -> JobView:
         """The job as it stands."""

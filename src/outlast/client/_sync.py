@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
-from outlast.client import attaching, deciding, operating, reading, scheduling, submitting
+from outlast.client import attaching, deciding, joining, operating, reading, scheduling, submitting
 from outlast.client.calls import Application, Call
 from outlast.client.driving import drive_admission, drive_call
 from outlast.client.submitting import Submission
@@ -30,6 +30,7 @@ from outlast.domain.model import (
 )
 from outlast.domain.schedules import Every
 from outlast.store.protocol import Store
+from outlast.store.sessions.callers import SyncTransaction
 from outlast.store.sessions.transaction import Sessions
 
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class SyncClient:
         unique: Unique | None = None,
         target: TargetRef | None = None,
         not_before: datetime | None = None,
+        transaction: SyncTransaction | str | None = None,
     ) -> Handle:
         """The job, committed when this returns. A repeat with the same key and request gives the same job (`replayed`).
 
@@ -70,13 +72,28 @@ class SyncClient:
         Raises, nothing written: Invalid, KeyReused, UniqueActive, QuotaExceeded, NotRegistered, StoreUnavailable; OutcomeUnknown
         (repeat with the same key). What the kind's own function raises comes as it is.
         A naive `not_before` is Invalid.
+
+        With `transaction`: the caller's own session or connection, in whose transaction the job is written and nothing else is sent; it is
+        there if, and only if, the caller commits. A text is
+        the alias of a Django database. Raises also Contended (roll back, begin anew), TransactionMisused. If each statement
+        commits by itself there (autocommit), the job is committed when this returns, as without.
         """
         prepared = submitting.prepare(self._app, kind, input, owner=owner, key=key, not_before=not_before, unique=unique, target=target)
+        if transaction is not None:
+            handles = joining.submit_joined_sync(self._app, [prepared], transaction, self.store)
+            if handles is not None:
+                return handles[0]
         return drive_admission(submitting.submit(self._app, prepared), [prepared], self.store)
 
-    def submit_many(self, submissions: Iterable[Submission], *, owner: Principal) -> tuple[Handle, ...]:
-        """All or none, in one transaction; handles in order."""
+    def submit_many(
+        self, submissions: Iterable[Submission], *, owner: Principal, transaction: SyncTransaction | str | None = None
+    ) -> tuple[Handle, ...]:
+        """All or none, in one transaction, or in that of the caller's; handles in order."""
         prepared = submitting.prepare_many(self._app, submissions, owner=owner)
+        if transaction is not None:
+            handles = joining.submit_joined_sync(self._app, prepared, transaction, self.store)
+            if handles is not None:
+                return handles
         return drive_admission(submitting.submit_many(self._app, prepared), prepared, self.store)
 
     def get(self, job_id: str, *, principal: Principal) -> JobView:

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from outlast.client.calls import Call
 from outlast.client.submitting import queues_of, still_admitting
 from outlast.domain.errors import Locked, OutlastError
 from outlast.domain.work import Admission
+from outlast.store.program import Operation
 from outlast.store.protocol import Store
 
 T = TypeVar("T")
 
 
-async def adrive_call(call: Call[T], store: Store) -> T:
+class AsyncRunner(Protocol):
+    """Runs operations: a store, or a transaction of the caller's."""
+
+    async def run(self, operation: Operation[T]) -> T:
+        """The operation's value."""
+        ...
+
+
+class Runner(Protocol):
+    """The same in blocking code."""
+
+    def run_sync(self, operation: Operation[T]) -> T:
+        """The operation's value."""
+        ...
+
+
+async def adrive_call(call: Call[T], store: AsyncRunner) -> T:
     """Runs a call to its end without blocking the loop."""
     from asyncio import sleep  # noqa: PLC0415 - `import outlast` stays quick in processes that run no loop
 
@@ -47,7 +64,7 @@ def drive_admission(call: Call[T], prepared: Sequence[Admission], store: Store) 
     return value
 
 
-def drive_call(call: Call[T], store: Store) -> T:
+def drive_call(call: Call[T], store: Runner) -> T:
     """Runs a call to its end in this thread."""
     try:
         wanted = next(call)

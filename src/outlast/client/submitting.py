@@ -256,11 +256,11 @@ def admitted(app: Application, prepared: Admission, result: Admitted | KeyTaken 
     if isinstance(result, KeyTaken):
         raise KeyReused("This idempotency key belongs to another request. Use a new key for a new request.")
     if isinstance(result, ActiveTaken):
-        raise (yield from _unique_active(app, prepared, result.job_id, "Another job with this unique key is active. Nothing was written."))
+        raise (yield from unique_active(app, prepared, result.job_id, "Another job with this unique key is active. Nothing was written."))
     return (yield from _handle(app, prepared, result))
 
 
-def _unique_active(app: Application, prepared: Admission, job_id: str, message: str) -> Call[UniqueActive]:
+def unique_active(app: Application, prepared: Admission, job_id: str, message: str) -> Call[UniqueActive]:
     """The refusal, with the active job if it is the owner's own: another's is not shown, to operators neither."""
     row: JobRow | None = yield status.job(Scope(prepared.tenant, prepared.owner), job_id)
     return UniqueActive(message, job=None if row is None else views.job(app.base_url, app.registry, row))
@@ -274,7 +274,7 @@ def submit_many(app: Application, prepared: Sequence[Admission]) -> Call[tuple[H
     try:
         results = yield admission.admit_all(prepared)
     except KeyHeld as held:
-        raise (yield from _unique_active(app, prepared[held.place], held.job_id, held.message)) from None
+        raise (yield from unique_active(app, prepared[held.place], held.job_id, held.message)) from None
     handles: list[Handle] = []
     for job, result in zip(prepared, results, strict=True):
         handles.append((yield from _handle(app, job, result)))

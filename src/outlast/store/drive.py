@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from outlast.domain.defaults import PATIENCE
-from outlast.domain.errors import Contended, Invalid, Locked, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
+from outlast.domain.errors import Invalid, Locked, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
 from outlast.store.program import Access, Operation, Program, Rows, Statement, T
 
 SubPrograms = Mapping[str, Callable[[Mapping[str, Any]], Program[Rows]]]
@@ -118,8 +118,3 @@ _REFUSALS: Mapping[Fault, Callable[[], OutlastError]] = {
 def refusal_of(fault: Fault) -> OutlastError | None:
     """What a fault of the database means for a caller whose own statements met it; None where the fault is those statements' own."""
     return None if fault in (Fault.DATA, Fault.SCHEMA, Fault.UNKNOWN) else _REFUSALS[fault]()
-
-
-def contended() -> Contended:
-    """For a caller's own transaction, which only the caller can begin anew."""
-    return Contended("Another transaction has just committed what this one cannot see. Nothing was written; begin a new transaction.")

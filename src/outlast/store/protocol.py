@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from outlast.store.drive import Fault, SubPrograms
 from outlast.store.program import Operation, T
+from outlast.store.programs.status import Whereabouts
 
 
 class Hints:
@@ -77,6 +78,14 @@ class Store(SyncRunner, Protocol):
     @property
     def subprograms(self) -> SubPrograms:
         """What stands for a statement of that name."""
+        ...
+
+    async def whereabouts(self, *, fresh: bool) -> Whereabouts:
+        """Where the store's own connections are; as it was found before, unless fresh. Invalid if nobody else may open it."""
+        ...
+
+    def whereabouts_sync(self, *, fresh: bool) -> Whereabouts:
+        """The same in blocking code."""
         ...
 
     def fault_of(self, error: BaseException) -> Fault:

@@ -43,9 +43,9 @@ def fault_of(error: BaseException) -> Fault:
         return Fault.REFUSED
     if isinstance(error, UnicodeEncodeError | OverflowError):
         return Fault.DATA
-    if not isinstance(error, psycopg.Error):
+    state: str | None = getattr(error, "sqlstate", None)  # another driver's errors may have one too
+    if state is None and not isinstance(error, psycopg.Error):
         return Fault.LOST if isinstance(error, OSError) else Fault.UNKNOWN
-    state = error.sqlstate
     if state is None and isinstance(error, psycopg.DataError):
         return Fault.DATA  # refused before it was sent: a NUL in a text
     if state is None:

@@ -327,3 +327,10 @@ with left_over as materialized (
   order by key limit :limit for no key update skip locked)
 delete from {outlast.submission} s using left_over where s.ctid = left_over.place
 returning s.key
+
+-- name: whereabouts
+-- In the form of SQLite's list. The instant at which the server started tells it from any other, whatever leads to it; whoever may
+-- connect may read it.
+select 0, 'main', extract(epoch from pg_catalog.pg_postmaster_start_time())::text || ' ' || d.oid::text,
+  pg_catalog.to_regclass('{outlast.job}') is not null
+from pg_catalog.pg_database d where d.datname = pg_catalog.current_database()

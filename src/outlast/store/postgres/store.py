@@ -26,6 +26,8 @@ from outlast.store.postgres.notify import CHANNEL, listen
 from outlast.store.postgres.session import CONNECT_LIMIT, PID, Profile, behind_pooler, pooled
 from outlast.store.postgres.watchdog import answer, watchdog
 from outlast.store.program import Access, Operation, Repeat, Rows, Statement, T
+from outlast.store.programs import status
+from outlast.store.programs.status import Whereabouts
 from outlast.store.protocol import Hints
 
 Async = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -69,6 +71,7 @@ class PostgresStore:
         self._lending_sync: _LendingSync | None = None
         self._most_lent = SLOTS
         self._checked = False
+        self._whereabouts: Whereabouts | None = None
         self._lock = threading.Lock()
         self._announced = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -268,6 +271,18 @@ class PostgresStore:
     def subprograms(self) -> SubPrograms:
         """None: each statement is one."""
         return {}
+
+    async def whereabouts(self, *, fresh: bool) -> Whereabouts:
+        """See `Store`."""
+        if self._whereabouts is None or fresh:
+            self._whereabouts = await self.run(status.whereabouts())
+        return self._whereabouts
+
+    def whereabouts_sync(self, *, fresh: bool) -> Whereabouts:
+        """See `Store`."""
+        if self._whereabouts is None or fresh:
+            self._whereabouts = self.run_sync(status.whereabouts())
+        return self._whereabouts
 
     def fault_of(self, error: BaseException) -> Fault:
         """See `Store`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from outlast.domain.errors import KeyReused
@@ -54,6 +55,48 @@ def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
         results = yield from each(jobs)
     else:
         results = yield from admit(jobs).start()
+    return all_of(results)
+
+
+@dataclass(slots=True)
+class Trail:
+    """What an admission has written whose transaction it cannot roll back, beside the jobs themselves."""
+
+    pointed: list[Admission] = field(default_factory=list)
+    """Those whose key, which was just taken, stands for another job."""
+
+
+@operation(Access.TRANSACTION, patient=False)
+def admit_joined(jobs: Sequence[Admission], trail: Trail) -> Program[list[Admitted | KeyTaken | ActiveTaken]]:
+    """As `admit` and `admit_alone`, of one, or as `admit_all`, of several, in a transaction of the caller's.
+
+    Nothing here rolls it back: `take_back` follows whatever this raises. An active job that is given is not locked: it would stay so as
+    long as the caller likes, and its tasks could not end.
+    """
+    results: Sequence[Admitted | KeyTaken | ActiveTaken]
+    if any(job.alone for job in jobs):
+        yield from quotas.hold(jobs)
+        results = yield from each(jobs, trail)
+    else:
+        results = yield from admit(jobs).start()
+    if len(jobs) > 1:
+        return [*all_of(results)]
+    return [*results]
+
+
+@operation(Access.TRANSACTION, patient=False)
+def take_back(jobs: Sequence[Admission], trail: Trail) -> Program[None]:
+    """Deletes what `admit_joined` has written in the transaction that it stands in: nobody else has seen it."""
+    for tenant in sorted({job.tenant for job in jobs}):
+        ids = json.dumps([job.job_id for job in jobs if job.tenant == tenant])
+        yield Statement("drop_submissions", {"tenant": tenant, "ids": ids})
+        yield Statement("delete_jobs", {"tenant": tenant, "ids": ids})
+    for job in trail.pointed:
+        yield Statement("drop_pointed", {"tenant": job.tenant, "owner": job.owner, "key": job.key})
+
+
+def all_of(results: Sequence[Admitted | KeyTaken | ActiveTaken]) -> list[Admitted]:
+    """The results, if all were admitted; KeyReused or KeyHeld for the first that was not."""
     admitted: list[Admitted] = []
     for place, result in enumerate(results):
         if isinstance(result, KeyTaken):
@@ -64,11 +107,12 @@ def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
     return admitted
 
 
-def each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | ActiveTaken]]:
+def each(jobs: Sequence[Admission], trail: Trail | None = None) -> Program[list[Admitted | KeyTaken | ActiveTaken]]:
     """Each job's outcome, unique keys included, and room taken for those that are new. Their quotas are held.
 
     Locks are taken in one order: quotas, submissions by key, then new jobs by unique key, then the active ones by id, then new jobs
     in the place of those that end. The last waits for nobody: whoever wants the same unique key waits for the job that had it.
+    trail: the transaction is the caller's.
     """
     rows = yield Statement("admit", columns(jobs))
     new = {str(row[0]) for row in rows}
@@ -84,17 +128,18 @@ def each(jobs: Sequence[Admission]) -> Program[list[Admitted | KeyTaken | Active
             results[place] = found
         else:
             waiting[place] = job.unique
-    beside = yield from _beside(jobs, waiting)
+    beside = yield from _beside(jobs, waiting, trail)
     results.update(beside)
     replacing = {result.job_id for result in beside.values() if isinstance(result, Admitted) and result.replaced is not None}
     yield from quotas.take([job for job in jobs if job.job_id in new | replacing])
     return [results[place] for place in range(len(jobs))]
 
 
-def _beside(jobs: Sequence[Admission], waiting: Mapping[int, ActiveKey]) -> Program[dict[int, Admitted | ActiveTaken]]:
+def _beside(jobs: Sequence[Admission], waiting: Mapping[int, ActiveKey], trail: Trail | None) -> Program[dict[int, Admitted | ActiveTaken]]:
     """What becomes of those whose unique key an active job has: that one is given, or ends (J6), or stands in the way.
 
-    It is locked before it is given or ended, so that it is active when this commits, whoever would end it meanwhile.
+    It is locked before it is given or ended, so that it is active when this commits, whoever would end it meanwhile; in a transaction of
+    the caller's nothing is.
     """
     results: dict[int, Admitted | ActiveTaken] = {}
     actives: dict[int, str] = {}
@@ -104,11 +149,8 @@ def _beside(jobs: Sequence[Admission], waiting: Mapping[int, ActiveKey]) -> Prog
             results[place] = yield from _dropped(jobs[place], active)
         else:
             actives[place] = active
-    for active in sorted(set(actives.values())):
-        job = jobs[next(place for place, found in actives.items() if found == active)]
-        locked = yield Statement("lock_job", {"tenant": job.tenant, "job_id": active, "owner": job.owner})
-        if not locked or locked[0][0] in FINAL_JOBS:  # it ended by itself meanwhile
-            raise Repeat
+    if trail is None:
+        yield from _keep({active: jobs[place] for place, active in actives.items()})
     replacing = {active: place for place, active in actives.items() if waiting[place].policy == "replace"}
     for active, place in replacing.items():
         job, keep = jobs[place], waiting[place].retention_ms
@@ -122,7 +164,17 @@ def _beside(jobs: Sequence[Admission], waiting: Mapping[int, ActiveKey]) -> Prog
         if place not in results:
             given = jobs[replacing[active]].job_id if active in replacing else active
             results[place] = yield from _given(jobs[place], given)
+            if trail is not None and jobs[place].key is not None:
+                trail.pointed.append(jobs[place])
     return results
+
+
+def _keep(actives: Mapping[str, Admission]) -> Program[None]:
+    """Locks active jobs, in key order; each with one of those that ask for it, who is its owner."""
+    for active, job in sorted(actives.items()):
+        locked = yield Statement("lock_job", {"tenant": job.tenant, "job_id": active, "owner": job.owner})
+        if not locked or locked[0][0] in FINAL_JOBS:  # it ended by itself meanwhile
+            raise Repeat
 
 
 def _given(job: Admission, active: str) -> Program[Admitted]:

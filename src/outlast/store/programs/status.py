@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from outlast.domain.access import Scope
@@ -305,6 +306,22 @@ def unfinished_handlers() -> Program[list[UnfinishedRow]]:
     """How many unfinished tasks there are of each handler, and how old the oldest of their jobs is."""
     rows = yield Statement("unfinished_handlers", {})
     return [UnfinishedRow(str(r[0]), int(r[1]), max(0, int(r[2]))) for r in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Which database a connection is on: equal for all connections to it, and for no other. `migrated`: it has our tables, of any age."""
+
+    place: str
+    migrated: bool
+
+
+@operation(Access.READ)
+def whereabouts() -> Program[Whereabouts]:
+    """Where the connection is that this runs on. It takes no lock and no snapshot."""
+    rows = yield Statement("whereabouts", {})
+    place, migrated = next((row[2], row[3:]) for row in rows if row[1] == "main")
+    return Whereabouts(str(place or ""), all(migrated))
 
 
 @operation(Access.READ)

@@ -1,16 +1,31 @@
 """What is asked of an object whose transaction is the caller's: our statements run in it, and nobody but the caller ends it.
 
-Here nothing is begun, committed or rolled back, no isolation level set and no savepoint made, except where each statement would
-commit by itself: then a transaction of our own stands around them.
+Nothing is begun, committed or rolled back on it, no isolation level set and no savepoint made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Coroutine, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from outlast.store.program import Rows
+
+
+class AsyncTransaction(Protocol):
+    """What `transaction=` takes in async code: SQLAlchemy's AsyncSession and AsyncConnection, psycopg's AsyncConnection."""
+
+    def commit(self) -> Coroutine[Any, Any, None]:
+        """Ends it; only the caller calls this."""
+        ...
+
+
+class SyncTransaction(Protocol):
+    """What it takes in blocking code: SQLAlchemy's Session and Connection, psycopg's Connection, that of sqlite3."""
+
+    def commit(self) -> None:
+        """Ends it; only the caller calls this."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +43,11 @@ class Caller(Protocol):
     """A caller's object of blocking code."""
 
     def prepare(self) -> Standing:
-        """Looks whether it can be used, and sends what it holds back; TransactionMisused if it is closed, failed, or what cannot be used."""
+        """Looks whether it can be used, and sends what it holds back; TransactionMisused if it is closed, failed or of no use."""
         ...
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
-        """The rows, as tuples, of a statement in the form that the dialect's own driver takes: %(name)s with psycopg, :name with sqlite3."""
-        ...
-
-    def begin(self) -> None:
-        """Opens a transaction, READ COMMITTED or on SQLite as a writer; only where none is open."""
-        ...
-
-    def commit(self) -> None:
-        """Commits what `begin` opened."""
-        ...
-
-    def rollback(self) -> None:
-        """Rolls back what `begin` opened; raises nothing."""
+        """The rows, as tuples, of a statement as the dialect's own driver takes it: %(name)s with psycopg, :name with sqlite3."""
         ...
 
 
@@ -56,17 +59,5 @@ class AsyncCaller(Protocol):
         ...
 
     async def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
-        """As of `Caller`."""
-        ...
-
-    async def begin(self) -> None:
-        """As of `Caller`."""
-        ...
-
-    async def commit(self) -> None:
-        """As of `Caller`."""
-        ...
-
-    async def rollback(self) -> None:
         """As of `Caller`."""
         ...

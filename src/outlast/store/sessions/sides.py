@@ -91,6 +91,18 @@ def invalid(words: str) -> TransactionMisused:
     return TransactionMisused(words, code="session_invalid")
 
 
+def closed(what: str) -> TransactionMisused:
+    """The caller's object is closed, or its connection lost."""
+    return invalid(f"The {what} of transaction= is closed, or its connection is lost. Give an open one. Nothing was written.")
+
+
+def failed() -> TransactionMisused:
+    """The caller's transaction has failed already, and the database takes nothing more in it."""
+    return invalid(
+        "The transaction has failed already, by an earlier statement or flush. Roll it back and begin anew. Nothing was written."
+    )
+
+
 def ended() -> TransactionMisused:
     """The host's code ended the transaction that it was lent."""
     return TransactionMisused(
@@ -122,8 +134,11 @@ def misused(error: BaseException) -> TransactionMisused | None:
 
 def fault_of(error: BaseException, driver_fault: Callable[[BaseException], Fault]) -> Fault:
     """What an error of a session means: SQLAlchemy keeps the driver's own in `orig`. An error of the host's code means nothing here."""
+    if getattr(error, "connection_invalidated", False):  # SQLAlchemy's word for it
+        return Fault.LOST
     found = original(error)
-    return driver_fault(found) if family(found) in ("psycopg", "sqlite3") else Fault.UNKNOWN
+    told = isinstance(getattr(found, "sqlstate", None), str)  # asyncpg's errors come in SQLAlchemy's own classes
+    return driver_fault(found) if told or family(found) in ("psycopg", "sqlite3") else Fault.UNKNOWN
 
 
 def original(error: BaseException) -> BaseException:

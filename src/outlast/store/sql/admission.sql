@@ -67,3 +67,8 @@ returning key
 -- The key that was just taken is free again: the request was refused.
 delete from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key and job_id = :job_id
 returning key
+
+-- name: drop_pointed
+-- The key that was taken in this very transaction, and stood for another's job.
+delete from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key
+returning key

@@ -128,3 +128,7 @@ found as (
 select said from found where said <> 'ok'
   and (substr(said, 1, 14) <> 'NULL value in ' or (substr(said, 15, 8) = 'outlast_' and substr(said, 15, 17) <> 'outlast_quota_job'))
 limit :limit
+
+-- name: whereabouts
+-- As a statement, not as a table-valued function: that would read the file, and meet its locks.
+pragma database_list

@@ -18,6 +18,7 @@ from outlast.domain.errors import Invalid, OutlastError, StoreUnavailable
 from outlast.store import migrate
 from outlast.store.drive import Fault, SubPrograms, Tries
 from outlast.store.program import Access, Operation, Repeat, T
+from outlast.store.programs.status import Whereabouts
 from outlast.store.protocol import Hints
 from outlast.store.sqlite import forks
 from outlast.store.sqlite.build import linked
@@ -136,6 +137,16 @@ class SqliteStore:
         """See `Store`."""
         return SUBPROGRAMS
 
+    async def whereabouts(self, *, fresh: bool) -> Whereabouts:
+        """See `Store`; its file, which need not be opened for it."""
+        return self.whereabouts_sync(fresh=fresh)
+
+    def whereabouts_sync(self, *, fresh: bool) -> Whereabouts:
+        """See `Store`; its file, which need not be opened for it."""
+        del fresh
+        _require_standard("the caller's connection is the standard library's")
+        return Whereabouts("" if self.path == ":memory:" else str(Path(self.path).resolve()), migrated=True)
+
     def fault_of(self, error: BaseException) -> Fault:
         """See `Store`."""
         return fault_of(error)
@@ -162,8 +173,7 @@ class SqliteStore:
     @contextmanager
     def lend_sync(self) -> Generator[sqlite3.Connection]:
         """A connection of its own of the standard library's; Invalid where Outlast uses another SQLite on the same file."""
-        if linked().driver != "sqlite3":
-            raise Invalid("With OUTLAST_SQLITE_DRIVER=apsw no second SQLite may open the file: name session= or use the standard driver.")
+        _require_standard("name session= or use the standard driver")
         with forks.gate.work(), closing(sqlite3.connect(self.path, isolation_level=None, timeout=self._patience)) as connection:
             connection.execute("pragma synchronous = full")
             yield connection
@@ -204,3 +214,8 @@ class SqliteStore:
             readers.close()
         if writer is not None:
             writer.close()
+
+
+def _require_standard(why: str) -> None:
+    if linked().driver != "sqlite3":
+        raise Invalid(f"With OUTLAST_SQLITE_DRIVER=apsw no second SQLite may open the file: {why}.")

@@ -90,6 +90,7 @@ def take_back(jobs: Sequence[Admission], trail: Trail) -> Program[None]:
     for tenant in sorted({job.tenant for job in jobs}):
         ids = json.dumps([job.job_id for job in jobs if job.tenant == tenant])
         yield Statement("drop_submissions", {"tenant": tenant, "ids": ids})
+        yield Statement("drop_entries", {"tenant": tenant, "ids": ids})
         yield Statement("delete_jobs", {"tenant": tenant, "ids": ids})
     for job in trail.pointed:
         yield Statement("drop_pointed", {"tenant": job.tenant, "owner": job.owner, "key": job.key})
@@ -163,9 +164,9 @@ def _beside(jobs: Sequence[Admission], waiting: Mapping[int, ActiveKey], trail: 
     for place, active in actives.items():
         if place not in results:
             given = jobs[replacing[active]].job_id if active in replacing else active
-            results[place] = yield from _given(jobs[place], given)
             if trail is not None and jobs[place].key is not None:
-                trail.pointed.append(jobs[place])
+                trail.pointed.append(jobs[place])  # before it is so: whoever waits for it may be gone when it is
+            results[place] = yield from _given(jobs[place], given)
     return results
 
 

@@ -32,6 +32,9 @@ _ELSEWHERE: Final = (
     "connection on the store's own database, or write the request into an outbox there (docs/outbox.md). Nothing was written."
 )
 
+CALLERS: Final = (AlchemyCaller, AsyncAlchemyCaller, PsycopgCaller, AsyncPsycopgCaller, SqliteCaller)
+"""Those of the libraries; an alias of Django's has its own."""
+
 _Wish: TypeAlias = Operation[Any] | bool
 """An operation to run on the caller's object, or the store to be asked where it is: again (True), or as it was found before."""
 

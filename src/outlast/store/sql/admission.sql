@@ -68,6 +68,10 @@ returning key
 delete from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key and job_id = :job_id
 returning key
 
+-- name: drop_entries
+-- Of jobs that were admitted in this very transaction.
+delete from {outlast.queue_entry} where tenant = :tenant and job_id {among_ids:ids}
+
 -- name: drop_pointed
 -- The key that was taken in this very transaction, and stood for another's job.
 delete from {outlast.submission} where tenant = :tenant and owner = :owner and key = :key

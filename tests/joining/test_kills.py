@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Awaitable, Callable, Iterator
 from multiprocessing.context import ForkServerContext
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,9 @@ def forks() -> Iterator[ForkServerContext]:
     """Processes that need not load the libraries each."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["joining.killed"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))  # the server of forks has no other way to them
+        context.Process(target=str).start()
     yield context
     from multiprocessing import forkserver  # noqa: PLC0415
 

@@ -62,7 +62,7 @@ def admit_all(jobs: Sequence[Admission]) -> Program[list[Admitted]]:
 class Trail:
     """What an admission has written whose transaction it cannot roll back, beside the jobs themselves."""
 
-    pointed: list[Admission] = field(default_factory=list)
+    pointed: list[Admission] = field(default_factory=list[Admission])
     """Those whose key, which was just taken, stands for another job."""
 
 

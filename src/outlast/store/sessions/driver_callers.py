@@ -33,7 +33,7 @@ class PsycopgCaller:
 
         # Of the library's own class: the connection's cursors may speak another dialect of placeholders.
         cursor = Cursor(self._connection, row_factory=tuple_row)
-        cursor.execute(sql, params)
+        cursor.execute(sql.encode(), params)
         return cursor.fetchall() if cursor.description else ()
 
 
@@ -53,7 +53,7 @@ class AsyncPsycopgCaller:
         from psycopg.rows import tuple_row  # noqa: PLC0415
 
         cursor = AsyncCursor(self._connection, row_factory=tuple_row)
-        await cursor.execute(sql, params)
+        await cursor.execute(sql.encode(), params)
         return await cursor.fetchall() if cursor.description else ()
 
 

@@ -14,7 +14,7 @@ from outlast.domain.limits import Limit
 from outlast.domain.model import TargetRef
 from outlast.domain.schedules import Definition, DueSchedule, Every, ScheduleKey, ScheduleRow, firing, read, stored
 from outlast.domain.work import ActiveTaken, Admitted, Claimed, Control, Erased, OpenWindow, Settled, Swept, Verdict, Woken
-from outlast.store.programs import claims, completion, control, forgetting, queues, retention, schedules, slots, sweep
+from outlast.store.programs import admission, claims, completion, control, forgetting, queues, retention, schedules, slots, sweep
 from outlast.store.programs.steps import store_step
 
 
@@ -98,6 +98,13 @@ def _final(h: Harness) -> Any:
 
 def _jobs(h: Harness) -> Any:
     return [h.admission(a("one"), a("two", after="one"), key="k"), h.admission(), h.admission(key="j")]
+
+
+def _joined(h: Harness) -> Any:
+    """What a transaction of the caller's has written of several jobs, one of which stands for a job that was there."""
+    jobs, trail = [*_jobs(h), _active(h, "existing")], admission.Trail()
+    h.run(admission.admit_joined(jobs, trail))
+    return jobs, trail
 
 
 def _taken(h: Harness) -> Any:
@@ -376,6 +383,16 @@ SCENES: dict[str, Scene] = {
     "admit": Scene(_jobs, lambda h, jobs: h.submit(*jobs), lambda r: all(isinstance(x, Admitted) and not x.replayed for x in r)),
     "admit again": Scene(_taken, lambda h, job: h.submit(job), lambda r: r[0].replayed),
     "admit all": Scene(_jobs, lambda h, jobs: h.submit_all(*jobs), lambda r: [x.replayed for x in r] == [False] * 3),
+    "admit joined": Scene(
+        lambda h: [*_jobs(h), _active(h, "existing")],
+        lambda h, jobs: h.run(admission.admit_joined(jobs, admission.Trail())),
+        lambda r: [x.replayed for x in r] == [False] * 3 + [True],
+    ),
+    "take back": Scene(
+        _joined,
+        lambda h, given: h.run(admission.take_back(*given)),
+        is_(None),
+    ),
     "admit unique": Scene(
         lambda h: h.admission(a("one"), a("two", after="one"), unique="u", key="k"),
         lambda h, job: h.submit_unique(job),

@@ -5,14 +5,16 @@ one itself.
 """
 # mypy: disable-error-code=ignore-without-code
 
+import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypedDict, assert_type
 
+import psycopg
 from msgspec import Struct
 from pydantic import BaseModel
-from sqlalchemy import create_engine
-from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -312,7 +314,7 @@ produces: AnyTask[object] = write
 wider: Task[Report, object] = write
 
 
-async def use() -> None:
+async def use(db: AsyncSession, pg: psycopg.AsyncConnection[Any], link: AsyncConnection) -> None:
     handle = await jobs.submit(report, Report(month="2026-11"), owner=who, key="r-1")
     assert_type(handle, Handle)
     await jobs.submit(write, Report(month="2026-11"), owner=who, not_before=now)
@@ -323,6 +325,11 @@ async def use() -> None:
         Submission(import_, Import("x"), not_before=now),
     ]
     assert_type(await jobs.submit_many(many, owner=who), tuple[Handle, ...])
+    assert_type(await jobs.submit_many(many, owner=who, transaction=db), tuple[Handle, ...])
+    assert_type(await jobs.submit(report, Report(month="2026-11"), owner=who, transaction=db), Handle)
+    await jobs.submit(write, Report(month="2026-11"), owner=who, transaction=pg, not_before=now)
+    await jobs.submit(write, Report(month="2026-11"), owner=who, transaction=link)
+    await jobs.submit(ping, Ping(host="a"), owner=who, transaction="default")
     assert_type(await jobs.get(handle.id, principal=who), JobView)
     assert_type(await jobs.list(principal=who, state="active"), Page[JobView])
     assert_type(await jobs.tasks(handle.id, principal=who), tuple[TaskView, ...])
@@ -363,7 +370,9 @@ async def use() -> None:
     await jobs.unschedule("nightly", principal=who)
 
 
-def use_sync() -> None:
+def use_sync(db: Session, pg: psycopg.Connection[Any], lite: sqlite3.Connection, link: Connection) -> None:
+    for transaction in (db, pg, lite, link, "default"):
+        assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who, transaction=transaction), Handle)
     assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who), Handle)
     assert_type(jobs.sync.submit(report, Report(month="1"), owner=who, unique=Unique("x", "reject")), Handle)
     assert_type(jobs.sync.replay("id", principal=who, reason="The provider is back."), JobView)
@@ -535,7 +544,7 @@ def sync_awaitable(ctx: SyncContext, report: Report) -> str:
     return ctx.step("send", send, "x", "y")  # type: ignore
 
 
-async def bad_submit() -> None:
+async def bad_submit(session: Session, engine: Engine, db: AsyncSession) -> None:
     await jobs.submit(report, 3, owner=who)  # type: ignore
     await jobs.submit(report, Import("x"), owner=who)  # type: ignore
     await jobs.submit(report, Report(month="1"))  # type: ignore
@@ -547,6 +556,10 @@ async def bad_submit() -> None:
     await jobs.submit(page, Report(month="1"), owner=who)  # type: ignore
     await jobs.submit(report, Report(month="1"), owner=who, not_before=60)  # type: ignore
     await jobs.submit(report, Report(month="1"), owner=who, unique="x")  # type: ignore
+    await jobs.submit(report, Report(month="1"), owner=who, transaction=session)  # type: ignore
+    await jobs.submit(report, Report(month="1"), owner=who, transaction=engine)  # type: ignore
+    jobs.sync.submit(report, Report(month="1"), owner=who, transaction=db)  # type: ignore
+    await jobs.submit_many([], owner=who, transaction=session)  # type: ignore
     await jobs.replay("id", principal=who)  # type: ignore
     await jobs.pause_queue("mail", principal=who)  # type: ignore
     await jobs.resume_queue("mail", reason="It is back.")  # type: ignore

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from outlast.domain.errors import Contended, NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
-from outlast.store.drive import BadData, Fault, Tries, adrive, contended, drive, with_subprograms
+from outlast.domain.errors import NotMigrated, OutcomeUnknown, OutlastError, StoreUnavailable
+from outlast.store.drive import BadData, Fault, Tries, adrive, drive, with_subprograms
 from outlast.store.program import Access, Operation, Program, Rows, Statement, operation, row_of, rows_of
 
 
@@ -184,9 +184,3 @@ def test_a_read_is_never_unknown() -> None:
 def test_what_must_not_be_repeated_is_unknown_at_once() -> None:
     assert outcome(Tries(op(repeatable=False), now=0.0), Fault.LOST, certain=False) is OutcomeUnknown
     assert outcome(Tries(op(repeatable=False), now=0.0), Fault.LOST, certain=True) == 0.01
-
-
-def test_a_callers_own_transaction_has_to_begin_anew() -> None:
-    error = contended()
-    assert isinstance(error, Contended)
-    assert error.retryable

@@ -242,7 +242,11 @@ def together(h: Harness, *jobs: admission.Admission) -> list[Admitted | KeyTaken
     return h.submit(*jobs)
 
 
-WAYS = pytest.mark.parametrize("submit", [single, bulk, together, unique])
+def joined(h: Harness, *jobs: admission.Admission) -> list[Any]:
+    return [h.run(admission.admit_joined([job], admission.Trail()))[0] for job in jobs]
+
+
+WAYS = pytest.mark.parametrize("submit", [single, bulk, together, unique, joined])
 
 
 @WAYS

@@ -14,6 +14,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from joining.adapters import ADAPTERS, INSERT, Adapter
 from joining.conftest import Order, Shop
 from outlast import Contended, KeyReused, NotFound, QuotaExceeded, Submission, Unique, UniqueActive
+from outlast.store.programs import retention
 from outlast.store.sessions import calling
 from outlast.worker.runtime import Worker
 from worker.accounts import ANN
@@ -95,6 +96,29 @@ async def test_a_repeat_in_a_second_transaction_gives_the_same_job(adapter: Adap
         await given.commit()
     assert (again.id, again.replayed, other.id, other.replayed) == (first.id, True, first.id, True)
     assert (await shop.jobs.submit(shop.ship, Order("book"), owner=ANN, key="k")).id == first.id
+
+
+async def test_a_key_answers_for_a_job_that_has_ended_or_is_no_longer_kept(adapter: Adapter, shop: Shop) -> None:
+    """The rule is that of every other submit: same request, same job and its true state; another request is refused."""
+    first = await shop.jobs.submit(shop.ship, Order("book"), owner=ANN, key="k")
+    await shop.jobs.cancel(first.id, principal=ANN)
+    async with adapter.opened(shop.url) as given:
+        for purged in (False, True):
+            if purged:
+                await shop.jobs.store.run(retention.purge("acme", [first.id], horizon_ms=60_000, older_ms=0))
+            await given.buy(f"book {purged}")
+            handle = await given.submit(shop.jobs, shop.ship, Order("book"), key="k")
+            assert (handle.id, handle.replayed, handle.state, handle.expired) == (first.id, True, "cancelled", purged)
+            (many,) = await given.submit_many(shop.jobs, [Submission(shop.ship, Order("book"), key="k")])
+            assert many == handle
+            with pytest.raises(KeyReused):
+                await given.submit(shop.jobs, shop.ship, Order("pen"), key="k")
+            await given.commit()
+        await shop.jobs.store.run(retention.drop_expired(10))
+        shop.bank.do(f"update {'outlast_' if adapter.dialect == 'sqlite' else 'outlast.'}submission set expires_at = purged_at")
+        assert not (await given.submit(shop.jobs, shop.ship, Order("book"), key="k")).replayed
+        await given.commit()
+    assert (shop.rows()["job"], shop.bought) == (1, ["book False", "book True"])
 
 
 async def test_a_refusal_leaves_nothing_though_the_caller_goes_on(adapter: Adapter, shop: Shop) -> None:

@@ -60,7 +60,7 @@ async def attention(jobs: Outlast, job_id: str) -> JobView:
             await asyncio.sleep(0.02)
 
 
-def alchemy_url(url: str, *, asynchronous: bool) -> str:
+def alchemy_url(url: str, *, asynchronous: bool, driver: str = "psycopg") -> str:
     if url.startswith("sqlite"):
         return url.replace("sqlite://", "sqlite+aiosqlite://") if asynchronous else url
-    return url.replace("postgresql://", "postgresql+psycopg://")
+    return url.replace("postgresql://", f"postgresql+{driver}://")

@@ -61,7 +61,7 @@ async def granting(request: pytest.FixtureRequest, url: str, bank: Bank) -> Asyn
     engines: list[Any] = []
     sessions: dict[str, Any] = {}
     if way == "alchemy, async":
-        engines.append(create_async_engine(alchemy_url(url, asynchronous=True)))
+        engines.append(create_async_engine(alchemy_url(url, asynchronous=True, driver="asyncpg")))
         sessions["session"] = async_sessionmaker(engines[0])
     elif way == "alchemy, sync":
         engines.append(

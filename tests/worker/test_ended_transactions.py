@@ -26,6 +26,8 @@ KINDS = [
     *((store, kind) for store in ("sqlite", "postgresql") for kind in BOTH),
     ("sqlite", "connection, async"),
     ("sqlite", "connection, sync"),
+    ("postgresql", "session, asyncpg, async"),
+    ("postgresql", "connection, asyncpg, async"),
 ]
 
 
@@ -114,7 +116,7 @@ async def misusing(request: pytest.FixtureRequest, url: str, bank: Bank) -> Asyn
         given["sync_session"] = lambda: closing(sqlite3.connect(path, timeout=20)) if "sqlite" in url else psycopg.connect(url)
     elif not kind.startswith("driver"):
         if kind.endswith("async"):
-            engine = create_async_engine(alchemy_url(url, asynchronous=True))
+            engine = create_async_engine(alchemy_url(url, asynchronous=True, driver="asyncpg" if "asyncpg" in kind else "psycopg"))
             given["session"] = engine.connect if kind.startswith("connection") else async_sessionmaker(engine)
         else:
             engine = create_engine(alchemy_url(url, asynchronous=False))

@@ -13,7 +13,7 @@ from outlast.store.sessions.sides import Host, family, invalid, original
 
 NUMBER: Final = "select pg_current_xact_id()::text"
 PRESENT: Final = "select pg_current_xact_id_if_assigned()::text"
-FATE: Final = "select pg_xact_status(%(mark)s::xid8)"
+FATE: Final = "select pg_xact_status(%(mark)s::text::xid8)"
 COMMITTED: Final = "committed"
 
 WRITER: Final = "begin immediate"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Literal
 
 from outlast.store.program import Rows
 from outlast.store.sessions.marks import (
@@ -24,21 +26,50 @@ from outlast.store.sessions.marks import (
 )
 from outlast.store.sessions.sides import Host, invalid
 
-_DRIVERS: Final = {"psycopg": "postgresql", "psycopg_async": "postgresql", "pysqlite": "sqlite", "aiosqlite": "sqlite"}
+DRIVERS: Final[Mapping[str, Literal["postgresql", "sqlite"]]] = {
+    "psycopg": "postgresql",
+    "psycopg_async": "postgresql",
+    "asyncpg": "postgresql",
+    "pysqlite": "sqlite",
+    "aiosqlite": "sqlite",
+}
+_PLACEHOLDER: Final = re.compile(r"%%|%\((\w+)\)s")
 _READ_COMMITTED: Final = "set transaction isolation level read committed"
 
 
-def dialect_of(connection: Host) -> str:
+def dialect_of(connection: Host) -> Literal["postgresql", "sqlite"]:
     """The store's dialect that a connection speaks; TransactionMisused for a driver whose statements are written otherwise."""
     driver = str(connection.dialect.driver)
-    if driver not in _DRIVERS:
-        raise invalid(f"SQLAlchemy's driver {driver!r} is not supported here; use postgresql+psycopg or sqlite.")
-    return _DRIVERS[driver]
+    if driver not in DRIVERS:
+        raise invalid(
+            f"SQLAlchemy's driver {driver!r} is not supported here: use postgresql+psycopg, postgresql+asyncpg, sqlite or sqlite+aiosqlite."
+        )
+    return DRIVERS[driver]
 
 
 def rows_of(result: Host) -> Rows:
     """The rows of a result as tuples."""
     return [tuple(row) for row in result.fetchall()] if result.returns_rows else ()
+
+
+def written(connection: Host, sql: str, params: Mapping[str, Any]) -> tuple[str, Any]:
+    """The statement and its parameters as the connection's driver takes them."""
+    if connection.dialect.driver != "asyncpg":
+        return sql, dict(params)
+    text, names = _numbered(sql)
+    return text, tuple(params[name] for name in names)
+
+
+@lru_cache(maxsize=256)
+def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
+    """The statement with numbered placeholders, and the names in their order."""
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        name = match.group(1)
+        return "%" if name is None else f"${names.setdefault(name, len(names) + 1)}"
+
+    return _PLACEHOLDER.sub(number, sql), tuple(names)
 
 
 class AsyncAlchemy:
@@ -58,9 +89,10 @@ class AsyncAlchemy:
         """See `AsyncSide`."""
         connection = await self._connection()
         dialect = dialect_of(connection)
-        self._driver = (await connection.get_raw_connection()).driver_connection
+        raw = await connection.get_raw_connection()
+        self._driver = raw.driver_connection
         if dialect == "postgresql":
-            refuse_autocommit(self._driver)
+            refuse_autocommit(raw.dbapi_connection if connection.dialect.driver == "asyncpg" else self._driver)
             await connection.exec_driver_sql(_READ_COMMITTED)
             self._mark = str((await self.execute(NUMBER, {}))[0][0])
             return
@@ -88,7 +120,8 @@ class AsyncAlchemy:
 
     async def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `AsyncSide`."""
-        return rows_of(await (await self._connection()).exec_driver_sql(sql, dict(params)))
+        connection = await self._connection()
+        return rows_of(await connection.exec_driver_sql(*written(connection, sql, params)))
 
     async def flush(self) -> None:
         """See `AsyncSide`."""

@@ -6,26 +6,15 @@ what is written on the raw connection until then survives the session's rollback
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any
 
 from outlast.store.program import Rows
 from outlast.store.sessions.callers import Standing
 from outlast.store.sessions.driver_callers import commits_by_itself, standing
 from outlast.store.sessions.sides import Host, closed, failed, family, invalid
-from outlast.store.sessions.sqlalchemy import rows_of
-
-_DRIVERS: Final[Mapping[str, Literal["postgresql", "sqlite"]]] = {
-    "psycopg": "postgresql",
-    "psycopg_async": "postgresql",
-    "asyncpg": "postgresql",
-    "pysqlite": "sqlite",
-    "aiosqlite": "sqlite",
-}
-_PLACEHOLDER: Final = re.compile(r"%%|%\((\w+)\)s")
+from outlast.store.sessions.sqlalchemy import dialect_of, rows_of, written
 
 
 class AlchemyCaller:
@@ -50,7 +39,7 @@ class AlchemyCaller:
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `Caller`."""
-        return rows_of(self._connection.exec_driver_sql(*_written(self._connection, sql, params)))
+        return rows_of(self._connection.exec_driver_sql(*written(self._connection, sql, params)))
 
 
 class AsyncAlchemyCaller:
@@ -76,7 +65,7 @@ class AsyncAlchemyCaller:
 
     async def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `AsyncCaller`."""
-        return rows_of(await self._connection.exec_driver_sql(*_written(self._connection, sql, params)))
+        return rows_of(await self._connection.exec_driver_sql(*written(self._connection, sql, params)))
 
 
 def current(session: Host) -> Host:
@@ -86,12 +75,8 @@ def current(session: Host) -> Host:
 
 def _standing(connection: Host, driver: Host) -> Standing:
     """How a connection of SQLAlchemy's stands, and the driver's below it."""
+    dialect = dialect_of(connection)
     name = str(connection.dialect.driver)
-    if name not in _DRIVERS:
-        raise invalid(
-            f"SQLAlchemy's driver {name!r} is not supported here. With transaction= use postgresql+psycopg, postgresql+asyncpg, sqlite "
-            "or sqlite+aiosqlite."
-        )
     memory: dict[Any, Any] = connection.info  # of the driver's connection, as long as the pool keeps it
     if name in ("psycopg", "psycopg_async"):
         below = standing(driver)
@@ -99,27 +84,7 @@ def _standing(connection: Host, driver: Host) -> Standing:
     if name == "asyncpg":
         by_itself = bool(connection.connection.dbapi_connection.autocommit)
         return Standing("postgresql", driver.is_in_transaction() or not by_itself, memory)
-    return Standing("sqlite", bool(driver.in_transaction) or not commits_by_itself(driver), memory)
-
-
-def _written(connection: Host, sql: str, params: Mapping[str, Any]) -> tuple[str, Any]:
-    """The statement and its parameters as the connection's driver takes them."""
-    if connection.dialect.driver != "asyncpg":
-        return sql, dict(params)
-    text, names = _numbered(sql)
-    return text, tuple(params[name] for name in names)
-
-
-@lru_cache(maxsize=256)
-def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
-    """The statement with numbered placeholders, and the names in their order."""
-    names: dict[str, int] = {}
-
-    def number(match: re.Match[str]) -> str:
-        name = match.group(1)
-        return "%" if name is None else f"${names.setdefault(name, len(names) + 1)}"
-
-    return _PLACEHOLDER.sub(number, sql), tuple(names)
+    return Standing(dialect, bool(driver.in_transaction) or not commits_by_itself(driver), memory)
 
 
 @contextmanager

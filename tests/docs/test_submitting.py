@@ -1,0 +1,55 @@
+"""What docs/submitting.md shows is run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from outlast import Context, Outlast, Principal
+from outlast.store.open import migrate
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "submitting.md").read_text("utf-8")
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Document(Base):
+    __tablename__ = "document"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    month: Mapped[str]
+
+
+@dataclass
+class Report:
+    month: str
+
+
+async def test_the_example_does_what_it_says(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    migrate(url)
+    jobs = Outlast(url, base_url="/jobs")
+
+    @jobs.task
+    async def report(ctx: Context, report: Report) -> None: ...
+
+    shop: dict[str, Any] = {"Document": Document, "Report": Report, "jobs": jobs, "report": report}
+    exec(compile(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0], "shop.py", "exec"), shop)  # noqa: S102 - the document's own text
+    engine = create_async_engine(url.replace("sqlite:", "sqlite+aiosqlite:"))
+    async with engine.begin() as connection:
+        await connection.run_sync(Base.metadata.create_all)
+    ann = Principal("acme", "ann")
+    async with AsyncSession(engine) as db:
+        address = await shop["create"]("2026-11", db, ann)
+        assert (await db.execute(select(Document.id))).scalars().all() == ["d-2026-11"]
+    (job,) = (await jobs.list(principal=ann)).items
+    assert address.endswith(job.id)
+    await engine.dispose()
+    await jobs.close()

@@ -11,13 +11,15 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports test check matrix bench clean pytest-command
+.PHONY: help setup demo report airports failover hosts test check matrix bench clean pytest-command
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
 	@echo "make demo      run the main job on real input and watch it survive; KEEP=1 leaves its page up"
 	@echo "make report    make, attach and mail reports while workers die and the mail provider fails; count what was sent"
 	@echo "make airports  import a real file of 28,000 rows for several tenants while workers die; count the rows against the file"
+	@echo "make failover  kill a primary PostgreSQL under load, promote its standby, and count what was acknowledged"
+	@echo "make hosts     cut a worker off from the database alone, on hosts of their own (network namespaces; root), and watch it stop"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -55,6 +57,12 @@ report: $(STAMP)
 
 airports: $(STAMP)
 	@$(BIN)/python -m examples.airports.run
+
+failover: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m rehearsals.failover
+
+hosts: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m rehearsals.hosts
 
 test: $(STAMP)
 	@$(BIN)/pytest $(PYTEST_ARGS)

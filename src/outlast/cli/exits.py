@@ -41,7 +41,8 @@ class Exit(IntEnum):
 MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
     {
         Exit.OK: "done, or nothing to do; a worker or relay was told to stop and did",
-        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor or verify, a deletion to be repeated, a parked outbox row",
+        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor or verify, a deletion to be repeated, "
+        "a parked outbox row",
         Exit.INVALID: "wrong usage, target, input or setting; nothing was written",
         Exit.NOT_FOUND: "no such job, not theirs, or no longer kept",
         Exit.CONFLICT: "the job stands otherwise, the key belongs to another request, or a quota is used up",

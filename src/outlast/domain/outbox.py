@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias, cast
 
 from outlast.domain.errors import Invalid
-from outlast.domain.model import MAX_NAME, Principal, TargetRef, Unique, UniquePolicy
+from outlast.domain.model import MAX_NAME, MAX_TARGET, Principal, TargetRef, Unique, UniquePolicy
 from outlast.domain.payload import JSON, check_key, check_text, dump, parse
 
 Value: TypeAlias = "str | int | None"
@@ -33,8 +33,9 @@ WRITTEN: Final = (
 NUMBERS: Final = frozenset({"version", "not_before"})
 LONG: Final = frozenset({"roles", "claims"})
 MAX_LONG: Final = 65_536
-"""Characters of a column that holds JSON, but for the input."""
-MAX_SHORT: Final = 500
+"""Bytes of a column that holds JSON, but for the input."""
+MAX_SHORT: Final = 4 * MAX_TARGET
+"""Bytes of any other text."""
 UNDECODABLE: Final = "undecodable"
 INVALID_ROW: Final = "invalid_row"
 INPUT_TOO_LARGE: Final = "input_too_large"
@@ -157,14 +158,14 @@ def _needed(texts: Mapping[str, str | None], name: str) -> str:
 
 
 def _roles(text: str | None) -> list[str]:
-    found = [] if text is None else parse(text, limit=4 * MAX_LONG, what="roles")
+    found = [] if text is None else parse(text, limit=MAX_LONG, what="roles")
     if not isinstance(found, list) or not all(isinstance(role, str) for role in found):
         raise Invalid('The column roles is a JSON array of texts, for example ["staff"].')
     return cast("list[str]", found)
 
 
 def _claims(text: str | None) -> dict[str, str]:
-    found = {} if text is None else parse(text, limit=4 * MAX_LONG, what="claims")
+    found = {} if text is None else parse(text, limit=MAX_LONG, what="claims")
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise Invalid('The column claims is a JSON object of texts, for example {"department": "sales"}.')
     return cast("dict[str, str]", found)

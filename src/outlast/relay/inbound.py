@@ -141,7 +141,7 @@ class Inbound:
             results = self._door.admit([prepared for _, prepared in chunk])
         except (*_AWAY, NotMigrated):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever the store has against one row
             if len(chunk) > 1:  # the fault is one row's, and stops no other
                 return _joined([self._admit([one]) for one in chunk])
             return Settled(kept=[_kept(chunk[0][0], error, unknown=FAILED)])

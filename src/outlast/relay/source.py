@@ -142,10 +142,11 @@ class Source:
                 connection.close()
 
     def _column(self, name: str) -> str:
-        """A column, cut where it is longer than it may be: what is left is refused."""
+        """A column, and an empty text, which none of them may hold, where it is longer than any may be."""
         if name in NUMBERS:
             return name
-        return f"substr({name}, 1, {(MAX_LONG if name in LONG else MAX_SHORT) + 1})"
+        size = self._address.dialect.size.format(name)
+        return f"case when {size} is null or {size} <= {MAX_LONG if name in LONG else MAX_SHORT} then {name} else '' end"
 
     def _opened(self) -> None:
         if self._connection is None:

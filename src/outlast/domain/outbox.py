@@ -133,9 +133,9 @@ def asked(row: OutboxRow, *, limit: int) -> Asked:
 
 
 def _text(value: object, name: str) -> str | None:
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, bytes):
         try:
-            return bytes(value).decode()
+            return value.decode()
         except UnicodeDecodeError:
             pass
         raise Invalid(f"The column {name} is no UTF-8.", code=UNDECODABLE)

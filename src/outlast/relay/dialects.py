@@ -96,7 +96,7 @@ def quoted(table: str, dialect: Dialect) -> str:
 
 def script(dialect: Dialect, table: str = TABLE) -> str:
     """The DDL of an outbox, and how a row is written."""
-    text = resources.files(__package__).joinpath("sql", f"{dialect.name}.sql").read_text("utf-8")
+    text = resources.files("outlast.relay").joinpath("sql", f"{dialect.name}.sql").read_text("utf-8")
     return text.replace("{table}", quoted(table, dialect))
 
 

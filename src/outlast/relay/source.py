@@ -39,8 +39,8 @@ class Kept:
 class Settled:
     """What became of some rows: those that are jobs, and are deleted, and those that stay."""
 
-    moved: list[Mark] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    moved: list[Mark] = field(default_factory=list[Mark])
+    kept: list[Kept] = field(default_factory=list[Kept])
 
 
 @dataclass(frozen=True, slots=True)

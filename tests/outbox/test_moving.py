@@ -16,7 +16,7 @@ import pytest
 
 from invariants import check, query
 from outbox.outboxes import ANN, Order, Table, inbound, on, shop
-from outlast import Forbidden, Invalid, NotRegistered, Outlast, Principal, TargetRef, Unique
+from outlast import Forbidden, Invalid, NotRegistered, Outlast, Plan, Principal, TargetRef, Unique
 from outlast.domain.outbox import Mark
 from outlast.observe.correlation import correlation_id
 from outlast.observe.events import Event, OutboxRowPutOff
@@ -24,7 +24,7 @@ from outlast.observe.hub import subscribe
 from outlast.relay import dialects
 from outlast.relay.dialects import DIALECTS, script
 from outlast.relay.inbound import Report
-from outlast.relay.source import Kept, OutboxMissing, Settled, Source, SourceUnavailable
+from outlast.relay.source import Kept, OutboxMissing, Settled, Source, SourceUnavailable, Standing
 from outlast.store.open import migrate
 from servers.postgres import PostgresServer
 
@@ -312,6 +312,9 @@ def test_a_table_has_the_name_that_was_given_and_no_sql_in_it(lite: Table, jobs:
     named.ask()
     assert inbound(named, jobs).run_once() == Report(1, moved=1)
     named.close()
+    reserved = lite.connect()
+    reserved.executescript(script(DIALECTS["sqlite"], "order"))
+    assert lite.source("order").read(most=1, limit=1) == []
     for name in ("a; drop table b", 'a"b', "a.b.c", "", "A", "é"):
         with pytest.raises(Invalid, match="named by"):
             Source(lite.url, table=name)
@@ -329,6 +332,26 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 def test_no_password_is_shown() -> None:
     assert Source("mariadb://me:hidden@db:3307/shop?ssl_ca=/x").shown == "mariadb://db:3307/shop"
     assert Source("postgresql://me:hidden@db/shop").shown == "postgresql://db/shop"
+
+
+def test_a_table_may_stand_in_a_schema_of_its_own(table: Table) -> None:
+    if table.dialect == "sqlite":
+        pytest.skip("SQLite has none")
+    table.run("create schema elsewhere")
+    for statement in filter(str.strip, script(DIALECTS[table.dialect], "elsewhere.asked").split(";\n")):
+        table.run(statement)
+    assert table.source("elsewhere.asked").standing() == Standing(0, None, {}, {})
+    table.run("drop schema elsewhere" + (" cascade" if table.dialect == "postgresql" else ""))
+
+
+def test_a_refusal_with_a_code_of_any_length_is_told_in_short(lite: Table, jobs: Outlast) -> None:
+    def refuses(plan: Plan[Order], input: Order) -> None:
+        raise Invalid("No.", code="ä" * 1_000)
+
+    jobs.kind("choosy")(refuses)
+    lite.ask("choosy")
+    assert inbound(lite, jobs).run_once() == Report(1, parked=1)
+    assert lite.codes() == [("invalid", True)]
 
 
 def test_what_a_submit_refuses_is_no_row(jobs: Outlast) -> None:

@@ -16,7 +16,7 @@ from outlast.cli.outbox import source_option, table_option
 @source_option
 @table_option
 @click.option("--every", type=seconds, default=1.0, show_default=True, help="How often an empty outbox is looked at, in seconds.")
-@click.option("--once", is_flag=True, help="End when no row is left that may be tried now.")
+@click.option("--once", is_flag=True, help="End when no row is left that may be tried now, or a database is away.")
 @log_options
 def command(target: str, *, store: str | None, source: str, table: str, every: float, once: bool, log: str, log_format: str) -> None:
     """Move rows of an outbox in another database into the store, as jobs of TARGET (module:attribute), until told to stop.

@@ -403,7 +403,7 @@ class OutboxRowsMoved(Event):
     rows: int
 
     def text(self) -> str:
-        return f"{self.rows} rows of the outbox became jobs"
+        return "1 row of the outbox became a job" if self.rows == 1 else f"{self.rows} rows of the outbox became jobs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from outlast.domain.errors import (
     Contended,
+    Invalid,
     NotMigrated,
     NotRegistered,
     OutcomeUnknown,
@@ -19,13 +20,15 @@ from outlast.domain.errors import (
     StoreUnavailable,
 )
 from outlast.domain.outbox import Mark, OutboxRow
+from outlast.domain.payload import check_code
 from outlast.domain.work import ActiveTaken, Admission, Admitted, KeyTaken
 from outlast.observe.events import OutboxRowFailed, OutboxRowParked, OutboxRowPutOff, OutboxRowsMoved, RelayWaits, place_of, reason_of
 from outlast.observe.hub import emit
 from outlast.relay.source import Kept, Settled, Source
 
 BATCH: Final = 100
-"""Rows that are read at a time."""
+"""Rows that are read at a time, where their inputs may not be too large for that."""
+_MOST_READ: Final = 64 * 2**20
 _MOST_BYTES: Final = 4 * 2**20
 _LATER: Final = (NotRegistered, QuotaExceeded, StillAdmitting, Contended)
 """What may be admitted another time: after a deploy, when a job has ended, when a transaction has."""
@@ -78,7 +81,7 @@ class Inbound:
     def __init__(self, source: Source, door: Door, *, batch: int = BATCH) -> None:
         self._source = source
         self._door = door
-        self._batch = batch
+        self._batch = max(1, min(batch, _MOST_READ // door.max_input))
 
     def check(self) -> None:
         """Asks both databases; StoreUnavailable, or NotMigrated where tables are missing."""
@@ -112,7 +115,7 @@ class Inbound:
     def run(self, stop: threading.Event, *, every: float, once: bool = False, on_ready: Callable[[], None] = lambda: None) -> None:
         """Moves rows until told to stop, every so many seconds where there are none; once: until none is left that may be tried now.
 
-        Whichever database is away is waited for. NotMigrated is raised.
+        Whichever database is away is waited for, and once: StoreUnavailable or OutcomeUnknown. NotMigrated is raised.
         """
         ready = False
         failures = 0
@@ -130,6 +133,8 @@ class Inbound:
                         return
                     pause = every
             except _AWAY as error:
+                if once:
+                    raise
                 pause = min(_FIRST_PAUSE * 2 ** min(failures, _MOST_DOUBLINGS), _LONGEST_PAUSE) * random.uniform(0.5, 1)
                 failures += 1
                 emit(RelayWaits(error.code, reason_of(error), pause))
@@ -170,7 +175,7 @@ def _kept(row: OutboxRow, error: Exception, *, unknown: str) -> Kept:
     if isinstance(error, _LATER):
         return _later(row.mark, row.tries, error.code)
     if isinstance(error, OutlastError):
-        return Kept(row.mark, error.code, None)
+        return Kept(row.mark, error.code if check_code(error.code) else Invalid.code, None)
     emit(OutboxRowFailed(row.mark.seq, place_of(error)))
     return Kept(row.mark, unknown, None) if unknown == PLAN_FAILED else _later(row.mark, row.tries, unknown)
 

@@ -219,13 +219,17 @@ def test_more_rows_than_a_batch_and_two_relays_at_once(table: Table, jobs: Outla
 
     def run() -> None:
         try:
-            inbound(table, jobs, batch=7).run(stop, every=0.01, once=True)
+            inbound(table, jobs, batch=7).run(stop, every=0.01)
         except BaseException as error:  # noqa: BLE001 - told below
             faults.append(error)
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:
         thread.start()
+    deadline = time.monotonic() + 15
+    while table.count() and not faults and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stop.set()
     for thread in threads:
         thread.join()
     assert not faults

@@ -31,7 +31,6 @@ WRITTEN: Final = (
 )
 """The columns that an application writes; the rest are the database's and the relay's."""
 NUMBERS: Final = frozenset({"version", "not_before"})
-LONG: Final = frozenset({"roles", "claims"})
 MAX_LONG: Final = 65_536
 """Bytes of a column that holds JSON, but for the input."""
 MAX_SHORT: Final = 4 * MAX_TARGET

@@ -12,7 +12,9 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from outlast.domain.errors import Invalid
+from outlast.domain.outbox import MAX_LONG, MAX_SHORT
 from outlast.store import open as stores
+from outlast.store.loader import Token, blocks, expand
 
 TABLE: Final = "outlast_outbox"
 EXAMPLES: Final = "postgresql://host/database, mariadb://user:password@host/database or sqlite:////var/lib/shop.db"
@@ -98,6 +100,25 @@ def script(dialect: Dialect, table: str = TABLE) -> str:
     """The DDL of an outbox, and how a row is written."""
     text = resources.files("outlast.relay").joinpath("sql", f"{dialect.name}.sql").read_text("utf-8")
     return text.replace("{table}", quoted(table, dialect))
+
+
+def statements(dialect: Dialect, table: str) -> dict[str, str]:
+    """The statements of a relay by name; Invalid where the table's name is none."""
+    name = quoted(table, dialect)
+    size = dialect.size.format
+
+    def at_most(most: int) -> Callable[[str], str]:
+        return lambda column: f"case when {column} is null or {size(column)} <= {most} then {column} else '' end"
+
+    tokens: dict[str, Token] = {
+        "p": dialect.parameter,
+        "now": dialect.now,
+        "size": size,
+        "short": at_most(MAX_SHORT),
+        "long": at_most(MAX_LONG),
+    }
+    text = resources.files("outlast.relay").joinpath("statements.sql").read_text("utf-8")
+    return {block: expand(sql, tokens, lambda _: name) for block, sql in blocks(text).items()}
 
 
 def address(url: str) -> Address:

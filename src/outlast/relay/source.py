@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from outlast.domain.errors import NotMigrated, StoreUnavailable
-from outlast.domain.outbox import LONG, MAX_LONG, MAX_SHORT, NUMBERS, WRITTEN, Mark, OutboxRow
-from outlast.relay.dialects import TABLE, Address, address, quoted
+from outlast.domain.outbox import WRITTEN, Mark, OutboxRow
+from outlast.relay.dialects import TABLE, Address, address, statements
 
 _TABLES: Final = "Make the table with what `outlast outbox sql --dialect {}` prints, or name another one with --table."
+_READ: Final = ("input", *(name for name in WRITTEN if name != "input"))
+_PUT_OFF: Final = 1
+_PARKED: Final = 2
 
 
 class SourceUnavailable(StoreUnavailable):
@@ -61,7 +64,7 @@ class Source:
 
     def __init__(self, url: str, *, table: str = TABLE) -> None:
         self._address: Address = address(url)
-        self._table = quoted(table, self._address.dialect)
+        self._texts = statements(self._address.dialect, table)
         self._connection: Any = None
         self.shown = self._address.shown
 
@@ -72,67 +75,40 @@ class Source:
 
     def read(self, *, most: int, limit: int) -> list[OutboxRow]:
         """The oldest rows that may be tried now. An input of more than `limit` bytes is not read."""
-        dialect = self._address.dialect
-        size = dialect.size.format("input")
-        columns = [self._column(name) for name in WRITTEN if name != "input"]
-        sql = (
-            f"select seq, created_at, tries, {size}, case when {size} <= {dialect.parameter} then input end, {', '.join(columns)}"
-            f" from {self._table} where parked_at is null and (due_at is null or due_at <= {dialect.now}) order by seq limit {int(most)}"
-        )
-        names = ["input", *(name for name in WRITTEN if name != "input")]
         with self._faults():
-            rows = self._run(sql, [limit])
-        return [OutboxRow(Mark(row[0], row[1]), row[2], row[3], dict(zip(names, row[4:], strict=True))) for row in rows]
+            rows = self._run("read", [limit, most]).fetchall()
+        return [OutboxRow(Mark(row[0], row[1]), row[2], row[3], dict(zip(_READ, row[4:], strict=True))) for row in rows]
 
     def settle(self, settled: Settled) -> None:
         """Deletes what was moved and marks what stays, in one transaction. A row that is gone, or another one by now, is left alone."""
-        dialect = self._address.dialect
-        mine = f"where seq = {dialect.parameter} and created_at = {dialect.parameter}"
-        until = f"case when {dialect.parameter} < 0 then {{}} else {{}} end"
-        kept = (
-            f"update {self._table} set code = {dialect.parameter}, tries = tries + 1,"
-            f" due_at = {dialect.now} + {dialect.parameter}, parked_at = {until.format(dialect.now, 'null')} {mine}"
-        )
         moved = sorted((mark.seq, mark.created_at) for mark in settled.moved)
-        stay = sorted(
-            (one.mark.seq, one.mark.created_at, one.code, 0 if one.delay_ms is None else one.delay_ms, -1 if one.delay_ms is None else 1)
-            for one in settled.kept
-        )
-        if not moved and not stay:
+        # One order of rows for all relays, so that none waits for another that waits for it.
+        kept = sorted(settled.kept, key=lambda one: one.mark.seq)
+        later = [(one.code, one.delay_ms, one.mark.seq, one.mark.created_at) for one in kept if one.delay_ms is not None]
+        parked = [(one.code, one.mark.seq, one.mark.created_at) for one in kept if one.delay_ms is None]
+        work = [(name, rows) for name, rows in (("remove", moved), ("put_off", later), ("park", parked)) if rows]
+        if not work:
             return
         with self._faults(), self._transaction():
-            if moved:
-                self._many(f"delete from {self._table} {mine}", moved)
-            if stay:
-                self._many(kept, [(code, delay, sign, seq, created) for seq, created, code, delay, sign in stay])
+            for name, rows in work:
+                self._many(self._texts[name], rows)
 
     def standing(self) -> Standing:
         """How the outbox stands now, by its own clock."""
-        now = self._address.dialect.now
         with self._faults():
-            rows = self._run(
-                f"select case when code is null then 0 when parked_at is null then 1 else 2 end, code, count(*), {now} - min(created_at)"
-                f" from {self._table} group by 1, 2 order by 1, 2",
-                [],
-            )
-        waits = [row for row in rows if row[0] != 2]  # noqa: PLR2004 - parked
+            rows = self._run("standing", []).fetchall()
+        waits = [row for row in rows if row[0] != _PARKED]
         return Standing(
             sum(row[2] for row in waits),
             max((max(int(row[3]), 0) for row in waits), default=None),
-            {_word(row[1]): row[2] for row in rows if row[0] == 1},
-            {_word(row[1]): row[2] for row in rows if row[0] == 2},  # noqa: PLR2004 - parked
+            {_word(row[1]): row[2] for row in rows if row[0] == _PUT_OFF},
+            {_word(row[1]): row[2] for row in rows if row[0] == _PARKED},
         )
 
     def release(self, code: str | None) -> int:
         """Lets what is parked, or put off, be tried again at once, of one code or of all; how many rows."""
-        parameter = self._address.dialect.parameter
-        only, values = (f" and code = {parameter}", [code]) if code is not None else ("", [])
         with self._faults(), self._transaction():
-            return int(
-                self._execute(
-                    f"update {self._table} set parked_at = null, due_at = null, code = null, tries = 0 where code is not null{only}", values
-                ).rowcount
-            )
+            return int(self._run("release", [code]).rowcount)
 
     def close(self) -> None:
         """Gives the connection back."""
@@ -141,22 +117,14 @@ class Source:
             with suppress(*self._address.errors):
                 connection.close()
 
-    def _column(self, name: str) -> str:
-        """A column, and an empty text, which none of them may hold, where it is longer than any may be."""
-        if name in NUMBERS:
-            return name
-        size = self._address.dialect.size.format(name)
-        return f"case when {size} is null or {size} <= {MAX_LONG if name in LONG else MAX_SHORT} then {name} else '' end"
-
     def _opened(self) -> None:
         if self._connection is None:
             self._connection = self._address.connect()
-            columns = ", ".join(("seq", "created_at", "code", "tries", "due_at", "parked_at", *WRITTEN))
-            self._execute(f"select {columns} from {self._table} where 1 = 0", [])
+            self._execute(self._texts["probe"], [])
 
-    def _run(self, sql: str, values: Sequence[Any]) -> list[Any]:
+    def _run(self, name: str, values: Sequence[Any]) -> Any:
         self._opened()
-        return list(self._execute(sql, values).fetchall())
+        return self._execute(self._texts[name], values)
 
     def _many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         cursor = self._connection.cursor()

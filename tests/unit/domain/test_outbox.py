@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from outlast import Invalid, Principal, TargetRef, Unique
-from outlast.domain.outbox import LONG, MAX_LONG, NUMBERS, WRITTEN, Mark, OutboxRow, asked, written
+from outlast.domain.outbox import MAX_LONG, NUMBERS, WRITTEN, Mark, OutboxRow, asked, written
 
 
 def row(size: int | None = 2, **values: Any) -> OutboxRow:
@@ -94,7 +94,7 @@ def test_what_is_needed_may_not_be_null(name: str) -> None:
     assert caught.value.code == "invalid_row"
 
 
-@pytest.mark.parametrize("name", sorted(LONG))
+@pytest.mark.parametrize("name", ["claims", "roles"])
 @pytest.mark.parametrize("value", ["5", "[1]", '{"a": 1}', "[", '"' + "a" * MAX_LONG + '"'])
 def test_roles_and_claims_are_of_texts(name: str, value: str) -> None:
     with pytest.raises(Invalid) as caught:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from servers.mariadb import MariaDbServer, installed
 from servers.postgres import PostgresServer, available_servers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what asks for Debian's PostgreSQL, so that `-m "not debian"` leaves it out."""
+    """Mark what asks for software of Debian, so that `-m "not debian"` leaves it out."""
     for item in items:
-        if "postgres_15" in getattr(item, "fixturenames", ()):
+        if {"postgres_15", "mariadb_server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.debian)
 
 
@@ -46,4 +47,13 @@ def postgres_15() -> Iterator[PostgresServer]:
     if "debian-15" not in places:
         pytest.skip("NOT TESTED ON POSTGRESQL 15: Debian's postgresql-15 is not installed (apt-get install it)")
     with PostgresServer(places["debian-15"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariaDbServer]:
+    """Debian's MariaDB; skips where it is not installed."""
+    if not installed():
+        pytest.skip("NOT TESTED ON MARIADB: Debian's mariadb-server is not installed (apt-get install it)")
+    with MariaDbServer() as server:
         yield server

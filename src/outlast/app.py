@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
 
 from outlast._extras import web_application
-from outlast.client import calls, views
+from outlast.client import calls, outbox, views
 from outlast.client._async import Client
 from outlast.client._sync import SyncClient
 from outlast.client.views import check_base_url
 from outlast.domain.defaults import Settings
 from outlast.domain.errors import Invalid
 from outlast.domain.kinds import In, Item, ItemTask, Kind, Permission, Plan, Storable, Target, Task, TaskOptions
-from outlast.domain.model import JobView, Principal
+from outlast.domain.model import JobView, Principal, TargetRef, Unique
 from outlast.domain.registry import Registry
 from outlast.domain.values import MISSING, Hints, check_hint, hints, takes
 from outlast.store.open import open_store, parse
@@ -127,6 +128,24 @@ class Outlast(Client):
             raise Invalid("asgi(identify=...) takes a function of the request that returns a Principal, or None for nobody.")
         self.identify = identify
         return web_application(self.desk, identify)
+
+    def outbox_row(
+        self,
+        kind: Kind[In],
+        input: In,
+        *,
+        owner: Principal,
+        id: str | None = None,
+        unique: Unique | None = None,
+        target: TargetRef | None = None,
+        not_before: datetime | None = None,
+    ) -> dict[str, str | int | None]:
+        """A row that asks for the job, by column, for an outbox in another database: insert it in your own transaction there.
+
+        Nothing is written and no store is asked. `id` is the job's idempotency key, a new UUID unless given; one that was used before is
+        that job. Raises what a submit would refuse without asking the store: Invalid, NotRegistered (tasks too), Forbidden.
+        """
+        return outbox.outbox_row(self._app, kind, input, owner=owner, id=id, unique=unique, target=target, not_before=not_before)
 
     def target(self, name: str) -> Callable[[Callable[[Any, str, str, V], Awaitable[str | None] | str | None]], Target[V]]:
         """Registers how a result reaches what its owner may be editing, of a function (db, ref, expected, value).

@@ -374,6 +374,7 @@ def use_sync(db: Session, pg: psycopg.Connection[Any], lite: sqlite3.Connection,
     for transaction in (db, pg, lite, link, "default"):
         assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who, transaction=transaction), Handle)
     assert_type(jobs.sync.submit(report, Report(month="2026-11"), owner=who), Handle)
+    assert_type(jobs.outbox_row(report, Report(month="2026-11"), owner=who), dict[str, str | int | None])
     assert_type(jobs.sync.submit(report, Report(month="1"), owner=who, unique=Unique("x", "reject")), Handle)
     assert_type(jobs.sync.replay("id", principal=who, reason="The provider is back."), JobView)
     assert_type(jobs.sync.pause_queue("mail", principal=who, reason="The server is down.").changed, bool)
@@ -552,6 +553,8 @@ async def bad_submit(session: Session, engine: Engine, db: AsyncSession) -> None
     await jobs.submit(report, Report(month="1"), owner="ann")  # type: ignore
     await jobs.submit(report, Report(month="1"), owner=None)  # type: ignore
     await jobs.submit(load, Report(month="1"), owner=who)  # type: ignore
+    jobs.outbox_row(report, Import("x"), owner=who)  # type: ignore
+    jobs.outbox_row(report, Report(month="1"))  # type: ignore
     await jobs.submit("report", Report(month="1"), owner=who)  # type: ignore
     await jobs.submit(page, Report(month="1"), owner=who)  # type: ignore
     await jobs.submit(report, Report(month="1"), owner=who, not_before=60)  # type: ignore

@@ -40,13 +40,14 @@ class Exit(IntEnum):
 
 MEANINGS: Final[Mapping[Exit, str]] = MappingProxyType(
     {
-        Exit.OK: "done, or nothing to do; a worker was told to stop and did",
-        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor or verify, a deletion to be repeated",
+        Exit.OK: "done, or nothing to do; a worker or relay was told to stop and did",
+        Exit.ATTENTION: "something needs you: pending migrations, a finding of doctor or verify, a deletion to be repeated, "
+        "a parked outbox row",
         Exit.INVALID: "wrong usage, target, input or setting; nothing was written",
         Exit.NOT_FOUND: "no such job, not theirs, or no longer kept",
         Exit.CONFLICT: "the job stands otherwise, the key belongs to another request, or a quota is used up",
-        Exit.UNAVAILABLE: "the store did not answer, or its answer to a commit was lost",
-        Exit.NOT_MIGRATED: "the store is older or newer than this version: outlast migrate",
+        Exit.UNAVAILABLE: "the store, or an outbox, did not answer, or its answer to a commit was lost",
+        Exit.NOT_MIGRATED: "the store is older or newer than this version: outlast migrate; or the table of an outbox is missing",
         Exit.FORBIDDEN: "may see the job, may not do this with it",
         Exit.DEFECT: "a loop of the worker died, or a defect of Outlast: see its log",
         Exit.ZOMBIES: "a worker ended itself: too much code outlived its lease; start it anew",

@@ -15,11 +15,13 @@ from outlast.cli.exits import Exit, Refused, table_of_exits, tell
 from outlast.cli.stopping import stopping
 from outlast.domain.errors import OutlastError
 
-_WORKING: Final = frozenset({"dev", "serve", "worker"})
+_WORKING: Final = frozenset({"dev", "serve", "worker", "relay"})
 _COMMANDS: Final = {
     "dev": "Everything in this process, for development; migrates by itself.",
     "serve": "Serve the API and the page.",
     "worker": "Run tasks until told to stop.",
+    "relay": "Move rows of an outbox in another database into the store.",
+    "outbox": "The outbox in another database: its DDL, how it stands, what is tried again.",
     "migrate": "Bring the store's tables to this version, or say what is missing.",
     "jobs": "Submit, list, show, cancel, retry, answer and rerun jobs, and more.",
     "schedules": "List, add, remove, pause and resume what is submitted again and again.",

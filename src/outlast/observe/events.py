@@ -394,3 +394,63 @@ class ScheduleLeft(Event):
     def text(self) -> str:
         needed = _NEEDED.get(self.code, "")
         return f"schedule {self.schedule} is due, and this process cannot submit its job of kind {self.kind} ({self.code}){needed}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRowsMoved(Event):
+    """Rows of an outbox in another database are jobs, and were deleted there."""
+
+    rows: int
+
+    def text(self) -> str:
+        return "1 row of the outbox became a job" if self.rows == 1 else f"{self.rows} rows of the outbox became jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRowParked(Event):
+    """A row of an outbox can never be admitted as it is. It stays there with this code, and is not tried again."""
+
+    level: ClassVar[str] = "ERROR"
+    seq: int
+    code: str
+
+    def text(self) -> str:
+        return f"row {self.seq} of the outbox is parked ({self.code})"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRowPutOff(Event):
+    """A row of an outbox cannot be admitted now, and is tried again in so many seconds."""
+
+    level: ClassVar[str] = "WARNING"
+    seq: int
+    code: str
+    seconds: float
+
+    def text(self) -> str:
+        return f"row {self.seq} of the outbox is tried again in {self.seconds:g} s ({self.code})"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRowFailed(Event):
+    """What a kind's own function, or the store, raised for a row of an outbox. `place` says where."""
+
+    level: ClassVar[str] = "ERROR"
+    seq: int
+    place: str
+
+    def text(self) -> str:
+        return f"row {self.seq} of the outbox failed: {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class RelayWaits(Event):
+    """One of the two databases of a relay does not answer; it is asked again in so many seconds."""
+
+    level: ClassVar[str] = "WARNING"
+    code: str
+    reason: str
+    seconds: float
+
+    def text(self) -> str:
+        return f"the relay waits {self.seconds:.1f} s ({self.code}): {self.reason}"

@@ -55,7 +55,7 @@ def open_store(url: str, *, worker: bool = False) -> Store:
         from outlast.store.sqlite.store import SqliteStore
 
         return SqliteStore(address.target)
-    _require_psycopg(address)
+    require_psycopg(address)
     from outlast.store.postgres.session import Profile
     from outlast.store.postgres.store import PostgresStore
 
@@ -69,7 +69,7 @@ def pending(url: str) -> tuple[Migration, ...]:
         from outlast.store.sqlite import migrating as sqlite
 
         return sqlite.pending(address.target)
-    _require_psycopg(address)
+    require_psycopg(address)
     from outlast.store.postgres import migrating as postgres
 
     return postgres.pending(address.target)
@@ -97,7 +97,7 @@ def snapshot(url: str, *, beginnings: Collection[str]) -> Generator[Snapshot]:
         with sqlite.snapshot(address.target, beginnings) as lite:
             yield lite
         return
-    _require_psycopg(address)
+    require_psycopg(address)
     from outlast.store.postgres import snapshot as postgres
 
     with postgres.snapshot(address.target) as moment:
@@ -111,7 +111,7 @@ def migrate(url: str) -> tuple[Migration, ...]:
         from outlast.store.sqlite import migrating as sqlite
 
         return sqlite.apply(address.target)
-    _require_psycopg(address)
+    require_psycopg(address)
     from outlast.store.postgres import migrating as postgres
 
     return postgres.apply(address.target)
@@ -124,13 +124,13 @@ def script(url: str) -> str:
         from outlast.store.sqlite import migrating as sqlite
 
         return sqlite.script()
-    _require_psycopg(address)
+    require_psycopg(address)
     from outlast.store.postgres import migrating as postgres
 
     return postgres.script()
 
 
-def _require_psycopg(address: Address) -> None:
+def require_psycopg(address: Address) -> None:
     """The driver is there, and can read the address: else it would be tried again for ever, and its error repeats the whole of it."""
     try:
         import psycopg_pool

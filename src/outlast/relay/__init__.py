@@ -1,0 +1,1 @@
+"""What moves committed rows from where they were written to where they are worked on."""

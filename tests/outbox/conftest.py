@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sqlite3
@@ -17,13 +18,15 @@ from outlast.store.open import migrate
 from servers.mariadb import MariaDbServer
 from servers.postgres import PostgresServer
 
-DIALECTS = ["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.debian)]
+SERVERS = ["postgresql", pytest.param("mariadb", marks=pytest.mark.debian)]
+DIALECTS = ["sqlite", *SERVERS]
+_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session", params=DIALECTS)
 def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
     """A database of each dialect for business data."""
-    name = f"outbox_{os.getpid()}"
+    name = f"outbox_{os.getpid()}_{next(_numbers)}"  # it may be asked for again, when tests of another one came between
     if request.param == "sqlite":
         file = tmp_path_factory.mktemp("outbox") / "shop.db"
         yield Table("sqlite", f"sqlite:///{file}", lambda: sqlite3.connect(file, isolation_level=None, timeout=10))

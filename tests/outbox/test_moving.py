@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from invariants import check, query
+from outbox.conftest import SERVERS
 from outbox.outboxes import ANN, Order, Table, inbound, on, shop
 from outlast import Forbidden, Invalid, NotRegistered, Outlast, Plan, Principal, TargetRef, Unique
 from outlast.domain.outbox import Mark
@@ -27,6 +28,8 @@ from outlast.relay.inbound import Report
 from outlast.relay.source import Kept, OutboxMissing, Settled, Source, SourceUnavailable, Standing
 from outlast.store.open import migrate
 from servers.postgres import PostgresServer
+
+on_servers = pytest.mark.parametrize("database", SERVERS, indirect=True)
 
 
 def kind(jobs: Outlast, name: str) -> Any:
@@ -99,9 +102,9 @@ def test_a_row_that_was_moved_and_not_deleted_is_the_same_job(table: Table, jobs
     assert row
 
 
+@on_servers
 def test_rows_that_commit_out_of_order_are_not_passed_over(table: Table, jobs: Outlast) -> None:
-    if table.dialect == "sqlite":
-        pytest.skip("SQLite has one writer: rows are committed in their order")
+    """SQLite has one writer: rows are committed in their order."""
     first = table.connect()
     on(first, DIALECTS[table.dialect].begin)
     table.ask(id="lower", connection=first)
@@ -248,11 +251,11 @@ def test_a_relay_that_comes_late_leaves_another_row_of_the_same_number_alone(tab
     source.settle(Settled())
 
 
+@on_servers
 def test_a_row_that_somebody_has_locked_is_waited_for_and_not_for_ever(
     table: Table, jobs: Outlast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if table.dialect == "sqlite":
-        pytest.skip("its lock is the whole file's, and its driver's own limit holds")
+    """SQLite's lock is the whole file's, and its driver's own limit holds."""
     shorter = replace(DIALECTS[table.dialect], lock_limit=str(DIALECTS[table.dialect].lock_limit).replace("5", "1"))
     monkeypatch.setattr(dialects, table.dialect.upper(), shorter)
     table.ask(id="held")
@@ -277,9 +280,9 @@ def test_without_its_table_or_with_another_one_it_says_what_to_do(table: Table, 
         table.source("half").standing()
 
 
+@on_servers
 def test_a_connection_that_is_lost_is_opened_anew(table: Table, jobs: Outlast) -> None:
-    if table.dialect == "sqlite":
-        pytest.skip("nobody else ends a connection to a file")
+    """Nobody else ends a connection to a file."""
     relay = inbound(table, jobs)
     assert relay.run_once() == Report(0)
     table.ask()
@@ -338,9 +341,9 @@ def test_no_password_is_shown() -> None:
     assert Source("postgresql://me:hidden@db/shop").shown == "postgresql://db/shop"
 
 
+@on_servers
 def test_a_table_may_stand_in_a_schema_of_its_own(table: Table) -> None:
-    if table.dialect == "sqlite":
-        pytest.skip("SQLite has none")
+    """SQLite has none."""
     table.run("create schema elsewhere")
     for statement in filter(str.strip, script(DIALECTS[table.dialect], "elsewhere.asked").split(";\n")):
         table.run(statement)

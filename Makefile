@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports failover hosts test check matrix bench clean pytest-command
+.PHONY: help setup demo report airports failover hosts sizing test check matrix bench clean pytest-command
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
@@ -20,6 +20,7 @@ help:
 	@echo "make airports  import a real file of 28,000 rows for several tenants while workers die; count the rows against the file"
 	@echo "make failover  kill a primary PostgreSQL under load, promote its standby, and count what was acknowledged"
 	@echo "make hosts     cut a worker off from the database alone, on hosts of their own (network namespaces; root), and watch it stop"
+	@echo "make sizing    count what a job costs PostgreSQL: rows, WAL, commits, bytes kept"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -63,6 +64,9 @@ failover: $(STAMP)
 
 hosts: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m rehearsals.hosts
+
+sizing: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m rehearsals.sizing
 
 test: $(STAMP)
 	@$(BIN)/pytest $(PYTEST_ARGS)

@@ -8,7 +8,7 @@ import os
 import socket
 
 import uvicorn
-from examples.beside import worker_beside
+from examples.shop.beside import worker_beside
 
 from outlast.store.open import migrate
 
@@ -26,7 +26,7 @@ def main() -> None:
     migrate(jobs.url)
     asyncio.run(make_tables())
     listening = socket.create_server(("127.0.0.1", options.port))
-    with worker_beside(["outlast", "worker", "examples.fastapi.app:jobs", "--lease", "3"]):
+    with worker_beside(["outlast", "worker", "examples.fastapi.app:jobs", "--lease", "2"]):
         print(f"listening on http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listening])
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from examples import shopfront
-from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from examples.shop import front
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from starlette.middleware.sessions import SessionMiddleware
 
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from outlast import Completion, Context, Outlast, Plan, Principal
 from outlast.integrations.fastapi import Submit, accepted, mount, submitter
 
@@ -102,7 +102,7 @@ app.add_middleware(SessionMiddleware, secret_key=secrets.token_hex())  # each st
 async def current_user(request: Request) -> str:
     """The application's own way to know who calls."""
     user = request.session.get("user")
-    if user not in shopfront.PEOPLE:
+    if user not in front.PEOPLE:
         raise HTTPException(401)
     return str(user)
 
@@ -151,15 +151,15 @@ async def orders(user: User, db: Db) -> list[dict[str, Any]]:
 
 
 @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-async def front(request: Request) -> str:
+async def show_page(request: Request) -> str:
     """The page."""
-    return shopfront.page(request.session.get("user"))
+    return front.page(request.session.get("user"))
 
 
 @app.post("/sign-in", include_in_schema=False)
 async def sign_in(request: Request, name: str) -> RedirectResponse:
     """Anybody is whoever they say: this is an example."""
-    request.session["user"] = name if name in shopfront.PEOPLE else None
+    request.session["user"] = name if name in front.PEOPLE else None
     return RedirectResponse("/", 303)
 
 

@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 
-from examples.beside import worker_beside
+from examples.shop.beside import worker_beside
 from werkzeug.serving import make_server
 
 from outlast.store.open import migrate
@@ -26,7 +26,7 @@ def main() -> None:
     make_tables()
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     server = make_server("127.0.0.1", options.port, app, threaded=True)
-    with worker_beside(["flask", "--app", "examples.flask.app", "outlast", "worker", "--lease", "3"]):
+    with worker_beside(["flask", "--app", "examples.flask.app", "outlast", "worker", "--lease", "2"]):
         print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
         server.serve_forever()
 

@@ -8,13 +8,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from examples import shopfront
-from flask import Flask, Response, abort, jsonify, redirect, request, session
+from examples.shop import front
 from sqlalchemy import create_engine, select, update
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, sessionmaker
 from sqlalchemy.orm import Session as OrmSession
 from werkzeug.wrappers import Response as Redirect
 
+from flask import Flask, Response, abort, jsonify, redirect, request, session
 from outlast import Completion, Outlast, Plan, Principal, SyncContext
 from outlast.integrations.flask import FlaskJobs, accepted
 
@@ -100,7 +100,7 @@ app.secret_key = secrets.token_hex()  # each start signs everybody out; set your
 def current_user() -> str:
     """The application's own way to know who calls."""
     user = session.get("user")
-    if user not in shopfront.PEOPLE:
+    if user not in front.PEOPLE:
         abort(401)
     return str(user)
 
@@ -133,16 +133,16 @@ def orders() -> Response:
 
 
 @app.get("/")
-def front() -> str:
+def show_page() -> str:
     """The page."""
-    return shopfront.page(session.get("user"))
+    return front.page(session.get("user"))
 
 
 @app.post("/sign-in")
 def sign_in() -> Redirect:
     """Anybody is whoever they say: this is an example."""
     name = request.args["name"]
-    session["user"] = name if name in shopfront.PEOPLE else None
+    session["user"] = name if name in front.PEOPLE else None
     return redirect("/", 303)
 
 

@@ -1,14 +1,14 @@
 """FastAPI: the HTTP side inside an application's lifespan, who calls by one of its dependencies, submits in the request's transaction.
 
-    app = FastAPI()
-    mount(app, jobs, identify=principal)
+app = FastAPI()
+mount(app, jobs, identify=principal)
 
-    @app.post("/orders", status_code=202)
-    async def create(order: Order, db: Session, submit: Annotated[Submit, Depends(submitter(jobs, identify=principal, session=session))]):
-        db.add(order_of(order))
-        handle = await submit(confirm, order)
-        await db.commit()
-        return accepted(handle)
+@app.post("/orders", status_code=202)
+async def create(order: Order, db: Session, submit: Annotated[Submit, Depends(submitter(jobs, identify=principal, session=session))]):
+    db.add(order_of(order))
+    handle = await submit(confirm, order)
+    await db.commit()
+    return accepted(handle)
 """
 
 from __future__ import annotations
@@ -260,21 +260,22 @@ def _told_to_stop(stop: Callable[[], None]) -> Generator[None]:
         before[number](number, frame)
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            earlier = signal.getsignal(number)
+        for told_by in (signal.SIGINT, signal.SIGTERM):
+            earlier = signal.getsignal(told_by)
             if callable(earlier):  # a server's own; where there is none, the process ends at once
-                before[number] = earlier
-                signal.signal(number, heard)
+                before[told_by] = earlier
+                signal.signal(told_by, heard)
     try:
         yield
     finally:
-        for number, earlier in before.items():
+        for number, server in before.items():
             if signal.getsignal(number) is heard:
-                signal.signal(number, earlier)
+                signal.signal(number, server)
 
 
 def _describe(app: FastAPI, prefix: str, route: APIRoute) -> None:
     """Adds the API's calls to the application's OpenAPI document, with the application's own ways to sign in."""
+    described: Any = app
     own = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -300,4 +301,4 @@ def _describe(app: FastAPI, prefix: str, route: APIRoute) -> None:
             schema["paths"][prefix + path] = operations
         return schema
 
-    app.openapi = openapi  # type: ignore[method-assign]  # the documented way to extend it
+    described.openapi = openapi  # the documented way to extend it

@@ -1,7 +1,7 @@
 """Flask: the HTTP side below an application's own routes, who calls by a function in the request's context, and its commands.
 
-    extension = FlaskJobs(jobs, identify=principal)  # def principal() -> Principal | None: ... flask.session ...
-    extension.init_app(app)
+extension = FlaskJobs(jobs, identify=principal)  # def principal() -> Principal | None: ... flask.session ...
+extension.init_app(app)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import flask
@@ -70,7 +70,8 @@ class FlaskJobs:
             raise Invalid("This application has its jobs already; call init_app once.")
         app.extensions[_NAME] = self
         application = self.jobs.asgi(identify=_Caller(app, self._identify))
-        app.wsgi_app = _Mounted(app.wsgi_app, self._prefix, application)  # type: ignore[method-assign]  # the documented way
+        hosting: Any = app
+        hosting.wsgi_app = _Mounted(app.wsgi_app, self._prefix, application)
 
         def refused(error: OutlastError) -> flask.Response:
             rule = flask.request.url_rule
@@ -104,7 +105,11 @@ class _Mounted:
         return self._dispatch(environ, start_response)
 
     def _own(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        sent = {name: environ[key] for name, key in (("x-request-id", "HTTP_X_REQUEST_ID"), ("traceparent", "HTTP_TRACEPARENT")) if key in environ}
+        sent = {
+            name: environ[key]
+            for name, key in (("x-request-id", "HTTP_X_REQUEST_ID"), ("traceparent", "HTTP_TRACEPARENT"))
+            if key in environ
+        }
         with correlated(Headers(sent)):
             return self._app(environ, start_response)
 

@@ -15,21 +15,25 @@ _STYLE: Final = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--text); font: 1rem/1.5 system-ui, sans-serif; }
 header { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; justify-content: space-between;
-  padding: .75rem max(1rem, calc(50vw - 30rem)); background: var(--surface); border-bottom: 1px solid var(--line); }
+  padding: .75rem max(1rem, calc(50vw - 29rem)); background: var(--surface); border-bottom: 1px solid var(--line); }
 header form { display: flex; gap: .75rem; align-items: center; }
 h1 { font-size: 1.25rem; margin: 0; }
 h2 { font-size: 1rem; margin: 0 0 .75rem; }
-main { max-width: 60rem; margin: 0 auto; padding: 1rem; display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }
+main { max-width: 60rem; margin: 0 auto; padding: 1rem; display: grid; gap: 1rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }
 section { background: var(--surface); border: 1px solid var(--line); border-radius: 10px; padding: 1rem; min-width: 0; }
 label { display: block; font-weight: 600; margin-bottom: .25rem; }
-input { width: 100%; font: inherit; padding: .5rem .75rem; color: inherit; background: var(--ground); border: 1px solid var(--soft); border-radius: 8px; }
-button { font: inherit; font-weight: 600; padding: .5rem 1rem; border: 1px solid var(--accent); border-radius: 8px; background: var(--accent);
-  color: var(--on-accent); cursor: pointer; }
+input { width: 100%; font: inherit; padding: .5rem .75rem; color: inherit; background: var(--ground);
+  border: 1px solid var(--soft); border-radius: 8px; }
+button { font: inherit; font-weight: 600; padding: .5rem 1rem; border: 1px solid var(--accent); border-radius: 8px;
+  background: var(--accent); color: var(--on-accent); cursor: pointer; }
 button.quiet { background: transparent; color: var(--accent); }
 section form button { margin-top: .75rem; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 ul { list-style: none; margin: 1rem 0 0; padding: 0; }
-li { display: flex; justify-content: space-between; gap: 1rem; padding: .5rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+li { display: flex; justify-content: space-between; gap: 1rem; padding: .5rem 0;
+  border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+li span:last-child { flex: none; }
 li span:last-child, p { color: var(--soft); }
 p { margin: .75rem 0 0; }
 .row { display: flex; gap: .75rem; }
@@ -48,8 +52,8 @@ async function show() {
 }
 document.querySelector("#order").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const item = new FormData(event.target).get("item");
-  const answer = await fetch("/orders", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ item }) });
+  const body = JSON.stringify({ item: new FormData(event.target).get("item") });
+  const answer = await fetch("/orders", { method: "POST", headers: { "Content-Type": "application/json" }, body });
   said.textContent = answer.status === 202 ? "Accepted. You may close this page: the work goes on." : "That was not accepted.";
   if (answer.ok) event.target.reset();
   await show();
@@ -80,8 +84,8 @@ def page(user: str | None) -> str:
 
 def _nobody() -> str:
     buttons = "".join(f'<form method="post" action="/sign-in?name={name}"><button>{name.title()}</button></form>' for name in PEOPLE)
-    return f'''<header><h1>Shop</h1></header>
-<main><section><h2>Who are you?</h2><div class="row">{buttons}</div></section></main>'''
+    return f"""<header><h1>Shop</h1></header>
+<main><section><h2>Who are you?</h2><div class="row">{buttons}</div></section></main>"""
 
 
 def _signed_in(user: str) -> str:

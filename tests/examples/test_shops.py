@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     command = ["-W", "ignore", "-m", f"examples.{request.param}", "--port", "0", "--db", str(folder / "shop.db")]
     with Process(folder, command, PYTHONPATH=str(ROOT), SHOP_PACE="0.7") as process:
         yield process
-        process.process.send_signal(signal.SIGTERM)
-        process.process.wait(PATIENCE)
+        with Browser(process.port, "ann").stream():  # somebody still looks; it does not hold the server up
+            process.process.send_signal(signal.SIGTERM)
+            process.process.wait(PATIENCE)
         last = workers(process)[-1]
         assert not Path(f"/proc/{last}").exists(), "its worker ends with it"
 
@@ -44,6 +46,15 @@ class Browser:
         self._cookie = ""
         if name:
             self.ask("POST", f"/sign-in?name={name}")
+
+    @contextmanager
+    def stream(self) -> Iterator[None]:
+        """Events arrive while the block lasts."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection.request("GET", "/jobs/v1/events", headers={"Cookie": self._cookie})
+        with closing(connection), closing(connection.getresponse()) as answer:
+            assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+            yield
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, str], Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)

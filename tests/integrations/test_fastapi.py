@@ -17,7 +17,7 @@ from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from outlast import Invalid, Outlast, OutlastError, Principal
+from outlast import Invalid, Outlast, OutlastError, Principal, TransactionMisused
 from outlast.integrations.fastapi import Submit, SyncSubmit, accepted, mount, submitter, sync_submitter
 from outlast.store.open import migrate
 from web.shop import Note, make
@@ -239,6 +239,34 @@ def test_a_route_that_fails_leaves_neither(client: TestClient, shop: Shop) -> No
     assert client.post("/notes", params={"said": "lost", "fail": True}, headers=ANN).status_code == 418
     assert client.get("/jobs/v1/jobs", headers=ANN).json()["items"] == before
     assert rows(shop, "lost") == 0
+
+
+def test_a_misuse_is_the_applications_own_defect(shop: Shop) -> None:
+    """It is no refusal: the application's log has it, with its words."""
+    mount(shop.app, shop.jobs, identify=shop.principal)
+
+    @shop.app.post("/wrong")
+    async def wrong() -> None:
+        no_session: Any = create_engine("sqlite://")
+        await shop.jobs.submit(shop.jobs.registry.kinds["note"], Note(text="x"), owner=Principal("acme", "ann"), transaction=no_session)
+
+    with TestClient(shop.app) as client, pytest.raises(TransactionMisused):
+        client.post("/wrong")
+
+
+def test_a_store_that_fails_is_503(url: str, tmp_path: Path) -> None:
+    jobs = make(f"sqlite:///{tmp_path / 'empty.db'}", base_url="/jobs")
+    app = FastAPI()
+    mount(app, jobs, identify=lambda: None)
+
+    @app.get("/own")
+    async def own() -> None:
+        await jobs.get("01a231c7-710f-7319-853f-c82537995874", principal=Principal("acme", "ann"))
+
+    with TestClient(app) as client:
+        answer = client.get("/own")
+    assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "not_migrated", "2")
+    assert "outlast migrate" not in answer.text
 
 
 def test_nobody_submits_nothing(client: TestClient) -> None:

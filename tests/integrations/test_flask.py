@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.orm import Session
 
-from outlast import Invalid, Outlast, Principal
+from outlast import Invalid, Outlast, Principal, TransactionMisused
 from outlast.integrations.flask import FlaskJobs, accepted, in_hand
 from outlast.store.open import migrate
 from web.served import Process
@@ -180,6 +180,19 @@ def test_a_route_that_fails_leaves_neither(client: FlaskClient, shop: Shop) -> N
     assert client.post("/notes/lost").status_code == 418
     assert client.get("/jobs/v1/jobs").json == before
     assert rows(shop, "lost") == 0
+
+
+def test_a_misuse_is_the_applications_own_defect(shop: Shop) -> None:
+    """It is no refusal: the application's log has it, with its words."""
+
+    @shop.app.post("/wrong")
+    def wrong() -> None:
+        no_session: Any = create_engine("sqlite://")
+        note = shop.jobs.registry.kinds["note"]
+        shop.jobs.sync.submit(note, Note(text="x"), owner=Principal("acme", "ann"), transaction=no_session)
+
+    with pytest.raises(TransactionMisused):
+        shop.app.test_client().post("/wrong")
 
 
 async def test_a_server_of_asgi_may_serve_it_too(client: FlaskClient, shop: Shop) -> None:

@@ -23,7 +23,7 @@ from outlast.observe.events import RequestFailed, reason_of
 from outlast.observe.hub import emit
 
 ACCEPTED: Final = 202
-_OWN_FAULT: Final = 500
+_DEFECT: Final = 500
 
 
 def prefix_of(jobs: Outlast, path: str | None) -> str:
@@ -46,12 +46,17 @@ def headers_of(handle: Handle) -> dict[str, str]:
 
 
 def refusal(application: Application, error: OutlastError | Problem, scope: Scope, *, route: str) -> Response:
-    """The problem document of what an application's own route was refused with. What is our fault is in the log too."""
+    """The problem document of what an application's own route was refused with; a store that fails is in the log too.
+
+    A misuse of Outlast is no refusal: it is raised again, for the application to answer and to log as any other defect of its own.
+    """
     service = application.service
     retry_after = service.pacing.room_after(error.kind) if isinstance(error, QuotaExceeded) else None
     problem = error if isinstance(error, Problem) else problem_of(error, retry_after=retry_after)
     correlation = correlation_id.get() or ""
-    if problem.entry.status >= _OWN_FAULT:
+    if problem.entry.status == _DEFECT:
+        raise error
+    if problem.entry.status > _DEFECT:
         emit(RequestFailed(route, reason_of(error), correlation))
     response = problem_response(problem, service.desk.app.base_url, scope)
     response.headers.update({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-Id": correlation})

@@ -25,7 +25,10 @@ def main() -> None:
 
     migrate(jobs.url)
     asyncio.run(make_tables())
-    listening = socket.create_server(("127.0.0.1", options.port))
+    try:
+        listening = socket.create_server(("127.0.0.1", options.port))
+    except OSError as error:
+        parser.error(f"port {options.port} cannot be used ({error.strerror}); name another with --port")
     with worker_beside(["outlast", "worker", "examples.fastapi.app:jobs", "--lease", "2"]):
         print(f"listening on http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listening])

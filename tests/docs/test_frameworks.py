@@ -55,7 +55,7 @@ def test_the_example_does_what_it_says(shop: Any) -> None:
         assert (answer.status_code, answer.headers["location"]) == (202, answer.json["url"])
         assert flask.get(answer.headers["location"]).json["state"] == "queued"
         assert shop.app.test_client().get("/jobs/").status_code == 401
-        shop.jobs.sync.close()
+        shop.extension.close()
         shop.Session.kw["bind"].dispose()
     assert rows() == 1
 

@@ -1,9 +1,9 @@
 """Inside a FastAPI application: identities by its dependencies, its lifespan, its errors and its document."""
 
+import inspect
 import signal
-import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,9 +17,9 @@ from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
+from integrations.conftest import engine_url
 from outlast import Invalid, Outlast, OutlastError, Principal, TransactionMisused
 from outlast.integrations.fastapi import Submit, SyncSubmit, accepted, mount, submitter, sync_submitter
-from outlast.store.open import migrate
 from web.shop import Note, make
 
 scheme = OAuth2PasswordBearer(tokenUrl="token")
@@ -59,13 +59,6 @@ class Shop:
         return None if token == "nobody" else Principal(request.app.state.company, token)
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    found = f"sqlite:///{tmp_path_factory.mktemp('fastapi') / 'jobs.db'}"
-    migrate(found)
-    return found
-
-
 @pytest.fixture
 def shop(url: str) -> Shop:
     return Shop(url)
@@ -80,11 +73,8 @@ def client(shop: Shop) -> Iterator[TestClient]:
         return found
 
     mount(shop.app, shop.jobs, identify=principal)
-    sqlite = shop.jobs.url.removeprefix("sqlite:///")
-    engine = create_async_engine(f"sqlite+aiosqlite:///{sqlite}", poolclass=NullPool)
-    blocking = create_engine(f"sqlite:///{sqlite}", poolclass=NullPool)
-    with blocking.begin() as connection:
-        connection.execute(text("create table if not exists business (note text)"))
+    engine = create_async_engine(engine_url(shop.jobs.url).replace("sqlite:", "sqlite+aiosqlite:"), poolclass=NullPool)
+    blocking = create_engine(engine_url(shop.jobs.url), poolclass=NullPool)
 
     async def session() -> AsyncIterator[AsyncSession]:
         async with AsyncSession(engine) as db:
@@ -131,9 +121,8 @@ def client(shop: Shop) -> Iterator[TestClient]:
 
 def rows(shop: Shop, note: str) -> int:
     """How many rows of the application's own say so."""
-    with closing(sqlite3.connect(shop.jobs.url.removeprefix("sqlite:///"))) as db:
-        count: int = db.execute("select count(*) from business where note = ?", (note,)).fetchone()[0]
-        return count
+    with create_engine(engine_url(shop.jobs.url), poolclass=NullPool).connect() as db:
+        return int(db.execute(text("select count(*) from business where note = :note"), {"note": note}).scalar_one())
 
 
 def submit(client: TestClient, key: str) -> Any:
@@ -267,6 +256,26 @@ def test_a_store_that_fails_is_503(url: str, tmp_path: Path) -> None:
         answer = client.get("/own")
     assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "not_migrated", "2")
     assert "outlast migrate" not in answer.text
+
+
+def test_a_session_of_another_scope_is_given_as_such(shop: Shop) -> None:
+    """As the document says: FastAPI tells sessions of different scopes apart."""
+    if "scope" not in inspect.signature(Depends).parameters:
+        pytest.skip("NOT TESTED WITH SCOPES: this FastAPI has none")
+    given: Any = Depends(shop.resource, scope="function")  # type: ignore[call-arg, unused-ignore]
+    seen: list[tuple[int, int, int]] = []
+
+    @shop.app.get("/scopes")
+    async def scopes(
+        resource: Annotated[int, given],
+        same: Annotated[Submit, Depends(submitter(shop.jobs, identify=lambda: Principal("acme", "ann"), session=given))],
+        other: Annotated[Submit, Depends(submitter(shop.jobs, identify=lambda: Principal("acme", "ann"), session=shop.resource))],
+    ) -> None:
+        seen.append((resource, same._transaction, other._transaction))
+
+    with TestClient(shop.app) as client:
+        client.get("/scopes")
+    assert seen[0][0] == seen[0][1] != seen[0][2]
 
 
 def test_nobody_submits_nothing(client: TestClient) -> None:

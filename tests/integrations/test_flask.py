@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.orm import Session
 
+from integrations.conftest import engine_url
 from outlast import Invalid, Outlast, Principal, TransactionMisused
 from outlast.integrations.flask import FlaskJobs, accepted, in_hand
-from outlast.store.open import migrate
 from web.served import Process
 from web.shop import Note, make
 from web.site import Site, scope_of
@@ -30,6 +29,7 @@ class Shop:
 
     def __init__(self, url: str) -> None:
         self.jobs = make(url, base_url="/jobs")
+        self.extension = FlaskJobs(self.jobs, identify=self.principal)
         self.app = Flask(__name__)
         self.app.secret_key = "for tests"
         self.app.testing = True
@@ -50,20 +50,11 @@ class Shop:
         return None if user is None else Principal(flask.current_app.name and "acme", user)
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    found = f"sqlite:///{tmp_path_factory.mktemp('flask') / 'jobs.db'}"
-    migrate(found)
-    return found
-
-
 @pytest.fixture
 def shop(url: str) -> Iterator[Shop]:
     shop = Shop(url)
-    FlaskJobs(shop.jobs, shop.app, identify=shop.principal)
-    engine = create_engine(url, poolclass=NullPool)
-    with engine.begin() as connection:
-        connection.execute(text("create table if not exists business (note text)"))
+    shop.extension.init_app(shop.app)
+    engine = create_engine(engine_url(url), poolclass=NullPool)
     note = shop.jobs.registry.kinds["note"]
 
     @shop.app.post("/login/<name>")
@@ -85,7 +76,7 @@ def shop(url: str) -> Iterator[Shop]:
         return accepted(handle)
 
     yield shop
-    shop.jobs.sync.close()
+    shop.extension.close()
 
 
 @pytest.fixture
@@ -97,9 +88,8 @@ def client(shop: Shop) -> FlaskClient:
 
 def rows(shop: Shop, note: str) -> int:
     """How many rows of the application's own say so."""
-    with closing(sqlite3.connect(shop.jobs.url.removeprefix("sqlite:///"))) as db:
-        count: int = db.execute("select count(*) from business where note = ?", (note,)).fetchone()[0]
-        return count
+    with create_engine(engine_url(shop.jobs.url), poolclass=NullPool).connect() as db:
+        return int(db.execute(text("select count(*) from business where note = :note"), {"note": note}).scalar_one())
 
 
 @pytest.mark.parametrize(
@@ -135,13 +125,14 @@ def test_the_body_is_left_to_whom_it_is_for(client: FlaskClient, shop: Shop) -> 
 
     app = Flask(__name__)
     app.secret_key = "for tests"
-    FlaskJobs(shop.jobs, identify=reading).init_app(app)
+    extension = FlaskJobs(shop.jobs, app, identify=reading)
     other = app.test_client()
     with other.session_transaction() as session:
         session["user"] = "ann"
     answer = other.post("/jobs/v1/jobs", json={"kind": "note", "input": {"text": "x"}}, headers={"Idempotency-Key": "body"})
     assert (answer.status_code, seen) == (202, [b""])
     assert answer.headers["location"].startswith("/jobs/v1/jobs/")
+    extension.close()
 
 
 def test_the_page_is_there_and_own_routes_stay(client: FlaskClient) -> None:
@@ -222,6 +213,16 @@ def test_its_commands_work_on_this_store_and_these_kinds(shop: Shop, monkeypatch
     assert "Usage: flask outlast" in run(shop, monkeypatch, "--help").output
     assert run(shop, monkeypatch, "doctor").exit_code in (0, 1)
     assert in_hand.jobs is shop.jobs
+
+
+def test_what_was_closed_is_opened_again(client: FlaskClient, shop: Shop) -> None:
+    before = threading.enumerate()
+    assert client.get("/jobs/v1/jobs").status_code == 200
+    shop.extension.close()
+    shop.extension.close()
+    assert client.get("/jobs/v1/jobs").status_code == 200
+    shop.extension.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "outlast-http" and thread not in before]
 
 
 def test_without_a_path_of_its_own_it_is_refused() -> None:

@@ -6,6 +6,7 @@ extension.init_app(app)
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import io
 import os
@@ -61,6 +62,7 @@ class FlaskJobs:
         self.jobs = jobs
         self._identify = identify
         self._prefix = prefix_of(jobs, path)
+        self._mounted: list[_Mounted] = []
         if app is not None:
             self.init_app(app)
 
@@ -72,6 +74,7 @@ class FlaskJobs:
         application = self.jobs.asgi(identify=_Caller(app, self._identify))
         hosting: Any = app
         hosting.wsgi_app = _Mounted(app.wsgi_app, self._prefix, application)
+        self._mounted.append(hosting.wsgi_app)
 
         def refused(error: OutlastError) -> flask.Response:
             rule = flask.request.url_rule
@@ -80,6 +83,12 @@ class FlaskJobs:
 
         app.register_error_handler(OutlastError, refused)
         app.cli.add_command(_command(self.jobs))
+
+    def close(self) -> None:
+        """Gives this process's connections back, where no request is under way: at the end of a test, say. The next one opens new ones."""
+        for mounted in self._mounted:
+            mounted.close(self.jobs)
+        self.jobs.sync.close()
 
 
 def accepted(handle: Handle) -> flask.Response:
@@ -98,7 +107,7 @@ class _Mounted:
         self._app = app
         self._application = application
         self._dispatch = DispatcherMiddleware(self._own, {prefix: self._adapted})
-        self._adapters: dict[int, ASGIMiddleware] = {}
+        self._loops: dict[int, _Loop] = {}
         self._lock = threading.Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -114,12 +123,43 @@ class _Mounted:
             return self._app(environ, start_response)
 
     def _adapted(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """By an adapter of this process: its thread does not come along through a fork."""
+        """By the loop of this process: its thread does not come along through a fork."""
         with self._lock:
-            adapter = self._adapters.get(os.getpid())
-            if adapter is None:
-                adapter = self._adapters[os.getpid()] = ASGIMiddleware(self._application)  # type: ignore[arg-type]  # its words for it
-        return adapter(environ, start_response)  # type: ignore[arg-type]  # its words for it
+            loop = self._loops.get(os.getpid())
+            if loop is None:
+                loop = self._loops[os.getpid()] = _Loop(self._application)
+        return loop.adapter(environ, start_response)  # type: ignore[arg-type]  # its words for it
+
+    def close(self, jobs: Outlast) -> None:
+        """Closes what the loop of this process holds, and ends it."""
+        with self._lock:
+            loop = self._loops.pop(os.getpid(), None)
+        if loop is not None:
+            loop.close(jobs)
+
+
+class _Loop:
+    """A thread in which the HTTP side runs, and the adapter to it."""
+
+    def __init__(self, application: Application) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="outlast-http", daemon=True)
+        self._thread.start()
+        self.adapter = ASGIMiddleware(application, loop=self._loop)  # type: ignore[arg-type]  # its words for it
+
+    def close(self, jobs: Outlast) -> None:
+        """Gives connections back, and ends the thread."""
+        asyncio.run_coroutine_threadsafe(jobs.close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
 
 
 class _Caller:

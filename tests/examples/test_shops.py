@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
 def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     folder = tmp_path_factory.mktemp(request.param)
     command = ["-W", "ignore", "-m", f"examples.{request.param}", "--port", "0", "--db", str(folder / "shop.db")]
-    with Process(folder, command, PYTHONPATH=str(ROOT), SHOP_PACE="0.7") as process:
+    with Process(folder, command, PYTHONPATH=str(ROOT), SHOP_PACE="0.5") as process:
         yield process
         with Browser(process.port, "ann").stream():  # somebody still looks; it does not hold the server up
             process.process.send_signal(signal.SIGTERM)

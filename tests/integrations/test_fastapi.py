@@ -21,6 +21,7 @@ from integrations.conftest import engine_url
 from outlast import Invalid, Outlast, OutlastError, Principal, TransactionMisused
 from outlast.integrations.fastapi import Submit, SyncSubmit, accepted, mount, submitter, sync_submitter
 from web.shop import Note, make
+from web.site import Site, scope_of
 
 scheme = OAuth2PasswordBearer(tokenUrl="token")
 ANN = {"Authorization": "Bearer ann"}
@@ -256,6 +257,15 @@ def test_a_store_that_fails_is_503(url: str, tmp_path: Path) -> None:
         answer = client.get("/own")
     assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "not_migrated", "2")
     assert "outlast migrate" not in answer.text
+
+
+async def test_a_server_of_its_own_asks_the_same_dependency(shop: Shop) -> None:
+    """`outlast serve`, where the application's middleware does not stand around it."""
+    site = Site(shop.jobs, mount(shop.app, shop.jobs, identify=shop.principal))
+    pairs = [(b"host", b"testserver"), (b"authorization", b"Bearer ann")]
+    assert (await site.raw(scope_of("GET", "/v1/jobs", pairs), [b""])).status == 200
+    assert (await site.raw(scope_of("GET", "/v1/jobs", pairs[:1]), [b""])).status == 401
+    await shop.jobs.close()
 
 
 def test_a_session_of_another_scope_is_given_as_such(shop: Shop) -> None:

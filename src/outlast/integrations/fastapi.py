@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.openapi.utils import get_openapi
 from fastapi.params import Depends as Dependency
 from fastapi.responses import JSONResponse
@@ -178,7 +179,9 @@ class _Caller:
             request.scope[_FOUND].append(principal)
             return Response()
 
+        self._app = app
         self.route = APIRoute("/", endpoint, methods=["GET"], response_model=None, dependency_overrides_provider=app)
+        self._asked = AsyncExitStackMiddleware(self.route.app)  # also where no application stands around, in `outlast serve`
 
     async def __call__(self, request: Request) -> Principal | None:
         """What the dependency gives; None where a header, cookie or parameter that it needs is missing. What it raises goes through.
@@ -188,7 +191,7 @@ class _Caller:
         found: list[Any] = []
         scope = {name: value for name, value in request.scope.items() if name != _HANDLERS}
         try:
-            await self.route.app({**scope, _FOUND: found}, _nothing_more, _nowhere)
+            await self._asked({**scope, "app": self._app, _FOUND: found}, _nothing_more, _nowhere)
         except RequestValidationError:
             return None
         if not found:

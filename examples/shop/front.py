@@ -42,9 +42,11 @@ a { color: var(--accent); }
 
 _SCRIPT: Final = """
 const list = document.querySelector("#orders"), said = document.querySelector("#said");
+let asked = 0;
 async function show() {
+  const mine = ++asked;
   const orders = await (await fetch("/orders")).json();
-  list.replaceChildren(...orders.map((order) => {
+  if (mine === asked) list.replaceChildren(...orders.map((order) => {
     const row = document.createElement("li");
     for (const text of [order.item, order.state]) row.append(Object.assign(document.createElement("span"), { textContent: text }));
     return row;

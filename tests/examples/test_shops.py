@@ -76,7 +76,7 @@ def test_an_order_outlasts_its_worker(shop: Process) -> None:
     victim = workers(shop)[-1]
     os.kill(victim, signal.SIGKILL)
 
-    until(lambda: ann.ask("GET", job["url"])[2]["state"] == "completed", "another worker went on")
+    until(lambda: ann.ask("GET", job["url"])[2]["state"] == "completed", "another worker went on", timeout=60)
     until(lambda: workers(shop)[-1] != victim, "another worker started")
     assert [order["state"] for order in ann.ask("GET", "/orders")[2]] == ["confirmed"]
     assert ann.ask("GET", f"{job['url']}/result")[2] == "Invoice 1: a chair"

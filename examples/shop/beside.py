@@ -17,8 +17,7 @@ def worker_beside(command: Sequence[str]) -> Generator[None]:
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> subprocess.Popen[bytes]:
-        # In a group of its own: Ctrl-C is for the server, which then ends the worker.
-        process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.DEVNULL)
         running[:] = [process]
         print(f"worker started (pid {process.pid}); kill it, and another one goes on", flush=True)
         return process
@@ -26,7 +25,7 @@ def worker_beside(command: Sequence[str]) -> Generator[None]:
     def watch(process: subprocess.Popen[bytes]) -> None:
         while not ending.is_set():
             code = process.wait()
-            if ending.is_set():
+            if ending.is_set() or code == 0:  # 0: it was told to stop, by Ctrl-C for example, as this process is
                 return
             print(f"the worker ended ({code})", flush=True)
             if ending.wait(0.5):
@@ -41,6 +40,7 @@ def worker_beside(command: Sequence[str]) -> Generator[None]:
             yield
     finally:
         ending.set()
-        running[0].send_signal(signal.SIGTERM)
-        running[0].wait()
+        running[0].terminate()
         thread.join()
+        running[0].terminate()  # another one, if it was just being started
+        running[0].wait()

@@ -386,6 +386,15 @@ def test_an_empty_list_says_so_and_fills(server: Host, person: People) -> None:
     expect(page.locator("outlast-jobs")).not_to_contain_text("There is no work of yours here yet.")
 
 
+def test_what_a_host_shows_for_an_empty_list_goes_when_it_fills(server: Host, person: People) -> None:
+    ann = person()
+    page = ann.open(server.page(f'<outlast-jobs href="{MOUNT}/v1/jobs"><b slot="empty">Ask for something.</b></outlast-jobs>'))
+    expect(page.get_by_text("Ask for something.")).to_be_visible()
+    job_id = server.submit(ann.name)
+    until(page, lambda: order(page) == [job_id])
+    expect(page.get_by_text("Ask for something.")).to_be_hidden()
+
+
 def test_a_job_of_a_list_tells_its_host(server: Host, person: People) -> None:
     ann = person()
     job_id = server.submit(ann.name)

@@ -71,8 +71,8 @@ def application(url: str) -> tuple[Outlast, dict[str, Any]]:
     return jobs, {"one task": nothing, "three tasks, one after the other": three}
 
 
-def measure(count: int) -> tuple[dict[str, Cost], float]:
-    """The cost of each part, and the bytes that a finished job of one task keeps, its idempotency key included."""
+def measure(count: int, *, short: bool = False) -> tuple[dict[str, Cost], float]:
+    """The cost of each part, and the bytes that a finished job of one task keeps, its idempotency key included. short: only that job."""
     found: dict[str, Cost] = {}
     with PostgresServer(fsync=True, settings={"autovacuum": "off"}) as server:
         url = server.create_database("sizing")
@@ -84,6 +84,8 @@ def measure(count: int) -> tuple[dict[str, Cost], float]:
             found[f"{name}: asked for, {BATCH} at once"] = _counted(server, count, lambda kind=kind: _ask(jobs, kind, count))  # type: ignore[misc]
             found[f"{name}: done"] = _counted(server, count, lambda: asyncio.run(_work(jobs, url)))
             kept = kept or (_bytes(server) - before) / count
+            if short:
+                return found, kept
         found["one task: asked for, one by one"] = _counted(server, 300, lambda: _ask_singly(jobs, kinds["one task"], 300))
     return found, kept
 

@@ -6,6 +6,7 @@ import importlib
 import io
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 import click
@@ -76,15 +77,16 @@ def commands() -> None:
     """All commands."""
 
 
-def main() -> NoReturn:
-    """Runs the command that the process was started with, and exits."""
-    if sys.argv[1:2] and sys.argv[1] in _WORKING:
+def main(arguments: Sequence[str] | None = None, *, name: str = "outlast") -> NoReturn:
+    """Runs a command and exits: the one that the process was started with, or that another program, called `name`, passes on."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] and given[0] in _WORKING:
         stopping.install()  # first, so that a signal during a slow start stops it as one later does
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        commands.main(prog_name="outlast")
+        commands.main(given, prog_name=name)
     except Exception:  # noqa: BLE001 - nothing is left above that could handle it
         traceback.print_exc()
     sys.exit(int(Exit.DEFECT))

@@ -59,7 +59,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1000})
             return
         headers = Headers(scope=scope)
-        given, trace = _correlation(headers)
+        given, trace = correlation_of(headers)
         tokens = (correlation_id.set(given), traceparent.set(trace))
         arriving = _Arriving(receive, headers)
         answer = _Answer(send, arriving, scope)
@@ -130,7 +130,7 @@ class _Answer:
         await self._send(message)
 
 
-def _correlation(headers: Headers) -> tuple[str, str | None]:
+def correlation_of(headers: Headers) -> tuple[str, str | None]:
     """The id under which the request is found in logs, and the trace it belongs to."""
     trace = headers.get("traceparent")
     found = None if trace is None or len(headers.getlist("traceparent")) > 1 else _TRACEPARENT.fullmatch(trace)

@@ -1282,6 +1282,7 @@ export class OutlastJobs extends OutlastElement {
   });
 
   #instead = node("p", "empty quiet");
+  #empty = node("p", "empty quiet");
   #slot = node("slot", "");
   #more = node("p", "older quiet");
   #away = node("p", "away quiet");
@@ -1289,8 +1290,8 @@ export class OutlastJobs extends OutlastElement {
   constructor() {
     super();
     this.#slot.name = "empty";
-    this.#slot.append(this.#instead);
-    this.root.append(this.#away, this.#slot, ...this.#sections.map(({ whole }) => whole), this.#more);
+    this.#slot.append(this.#empty);
+    this.root.append(this.#away, this.#instead, this.#slot, ...this.#sections.map(({ whole }) => whole), this.#more);
     this.root.addEventListener("outlast-change", () => this.update());
   }
 
@@ -1306,7 +1307,10 @@ export class OutlastJobs extends OutlastElement {
     const seen = this.list?.seen();
     this.report(seen);
     const jobs = seen?.jobs ?? [];
-    write(this.#instead, this.instead(seen) || (jobs.length ? "" : say("empty")));
+    const instead = this.instead(seen);
+    write(this.#instead, instead);
+    write(this.#empty, instead || jobs.length ? "" : say("empty"));
+    this.#slot.hidden = this.#empty.hidden; // what a host puts there too
     write(this.#away, this.awayText(seen));
     write(this.#more, jobs.length && this.list?.more ? say("older") : "");
     for (const { name, heading, rows, whole } of this.#sections) {

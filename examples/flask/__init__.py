@@ -1,0 +1,1 @@
+"""A shop on Flask: an order and the work on it are committed together."""

@@ -1,0 +1,1 @@
+"""A welcome, sent by BackgroundTasks and by Outlast."""

@@ -1,0 +1,1 @@
+"""A brochure, made by Celery and by Outlast."""

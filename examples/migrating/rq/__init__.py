@@ -1,0 +1,1 @@
+"""A brochure, made by RQ and by Outlast."""

@@ -82,7 +82,7 @@ class Outlast(Client):
     ) -> None:
         parse(store)
         check_base_url(base_url)
-        self.url = store
+        self._url = store
         self.registry = Registry()
         self.settings = settings or Settings()
         check_factory(session, asynchronous=True)
@@ -92,6 +92,11 @@ class Outlast(Client):
         super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open, self.sessions)
         self._sync = SyncClient(self._app, self._open, self.sessions)
         self.identify: Callable[[Request], Principal | Awaitable[Principal | None] | None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the store is."""
+        return self._url
 
     def _open(self) -> Store:
         if self._opened is None:
@@ -103,7 +108,7 @@ class Outlast(Client):
         parse(url)
         if self._opened is not None:
             raise Invalid("The store is open already; name another one before the first call.")
-        self.url = url
+        self._url = url
 
     def adopt(self, store: Store) -> None:
         """A store that is open already, in place of one of its own: a worker's in the same process, or one of a test."""

@@ -1,0 +1,63 @@
+"""The commands of `outlast` as commands of `manage.py`, on the project's own store and with its own kinds; their options are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, Final
+
+import click
+from django.core.management.base import BaseCommand, CommandError
+
+from outlast.integrations.django.addresses import store_url
+from outlast.integrations.django.configuration import configuration
+
+TARGET: Final = "outlast.integrations.django:jobs"
+
+
+def _root() -> Any:
+    # The commands stand above everything, so that nothing depends on them but what the process was started with: here manage.py.
+    return import_module("outlast.cli.main")
+
+
+class OutlastCommand(BaseCommand):
+    """A command of `outlast`; `manage.py outlast_worker --help` shows its options."""
+
+    outlast: ClassVar[str]
+    """The name of the command."""
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Runs it with what stands behind its name, and ends the process with its exit code."""
+        given, root = argv[2:], _root()
+        command = root.commands.get_command(click.Context(root.commands), self.outlast)
+        if self.outlast == "serve":
+            from outlast.integrations.django.mounting import application  # noqa: PLC0415 - an extra
+
+            application()  # so that it is known who calls
+        root.run(
+            [self.outlast, *targeted(command, given)],
+            prog_name=f"{argv[0]} outlast",
+            stores={self.outlast: defaults(command, {"store": store_url(configuration().database), "target": TARGET})},
+        )
+
+    def handle(self, *args: object, **options: object) -> None:
+        """`call_command` runs none of them: they end their process."""
+        del args, options
+        raise CommandError(f"{self.outlast} is run by manage.py only: it ends its process. In code use outlast.integrations.django.jobs.")
+
+
+def targeted(command: click.Command, given: Sequence[str]) -> list[str]:
+    """The arguments with the project's own `Outlast` where the command takes a TARGET."""
+    rest = list(given)
+    passed: list[str] = []
+    while isinstance(command, click.Group) and rest and rest[0] in command.commands:
+        command = command.commands[rest[0]]
+        passed.append(rest.pop(0))
+    takes = any(isinstance(param, click.Argument) and param.name == "target" for param in command.params)
+    return [*passed, *([TARGET] if takes else []), *rest]
+
+
+def defaults(command: click.Command, values: Mapping[str, str]) -> dict[str, Any]:
+    """The defaults of a command's options, and of all commands below it."""
+    below = command.commands if isinstance(command, click.Group) else {}
+    return {**values, **{name: defaults(one, values) for name, one in below.items()}}

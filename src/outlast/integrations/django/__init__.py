@@ -1,13 +1,17 @@
-"""Outlast in a Django project: INSTALLED_APPS += ["outlast.integrations.django"], and in an app's `jobs.py`:
+"""Outlast in a Django project, on one of its databases, with the users of its sessions.
+
+With INSTALLED_APPS += ["outlast.integrations.django"], in an app's `jobs.py`:
 
     from outlast.integrations.django import jobs
 
-@jobs.task
-def confirm(ctx: SyncContext, order: Order) -> str: ...
+    @jobs.task
+    def confirm(ctx: SyncContext, order: Order) -> str: ...
 
-with transaction.atomic():
-    order = Order.objects.create(...)
-    jobs.sync.submit(confirm, Order(order.pk), owner=principal_of(request.user), transaction="default")
+And in a view:
+
+    with transaction.atomic():
+        order = Order.objects.create(...)
+        jobs.sync.submit(confirm, Order(order.pk), owner=principal_of(request.user), transaction="default")
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
@@ -145,7 +145,7 @@ class OutlastBackend(Base):
                 raise ImproperlyConfigured(
                     f"OPTIONS[{name!r}] of the task backend {self.alias!r} names {value!r}, which cannot be imported."
                 ) from error
-        return value if callable(value) else None
+        return cast("Callable[..., str]", value) if callable(value) else None
 
 
 def _aware(moment: datetime | None) -> datetime | None:

@@ -59,5 +59,6 @@ def targeted(command: click.Command, given: Sequence[str]) -> list[str]:
 
 def defaults(command: click.Command, values: Mapping[str, str]) -> dict[str, Any]:
     """The defaults of a command's options, and of all commands below it."""
-    below = command.commands if isinstance(command, click.Group) else {}
-    return {**values, **{name: defaults(one, values) for name, one in below.items()}}
+    if not isinstance(command, click.Group):
+        return dict(values)
+    return {**values, **{name: defaults(below, values) for name, below in command.commands.items()}}

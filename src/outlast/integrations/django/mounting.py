@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -100,5 +100,4 @@ def _adapter() -> Callable[[Application], WsgiApp]:
         from a2wsgi import ASGIMiddleware  # noqa: PLC0415 - the host's choice
     except ModuleNotFoundError as error:
         raise Invalid("Under WSGI the page needs the package a2wsgi: pip install a2wsgi.") from error
-    adapter: Any = ASGIMiddleware
-    return adapter  # type: ignore[no-any-return]
+    return cast("Callable[[Application], WsgiApp]", ASGIMiddleware)  # it has words of its own for the same protocols

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from asgiref.sync import sync_to_async
 from django.apps import apps
@@ -37,8 +37,8 @@ class TaskCall:
 
     task: str
     backend: str
-    args: list[Any] = field(default_factory=list)
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    args: list[Any] = field(default_factory=list[Any])
+    kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
     queue: str = "default"
     priority: int = 0
     run_after: str | None = None
@@ -179,7 +179,7 @@ class _Run:
         self._tell("task_finished")
 
     def _tell(self, signal: str) -> None:
-        sender = type(self.task.get_backend())
+        sender = type(cast("object", self.task.get_backend()))
         getattr(framework.part("signals"), signal).send_robust(sender, task_result=self._result)
 
 

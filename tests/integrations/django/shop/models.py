@@ -10,3 +10,6 @@ class Purchase(models.Model):
 
     class Meta:
         app_label = "shop"
+
+    def __str__(self) -> str:
+        return self.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import click
@@ -36,7 +37,7 @@ class OutlastCommand(BaseCommand):
             application()  # so that it is known who calls
         root.run(
             [self.outlast, *targeted(command, given)],
-            prog_name=f"{argv[0]} outlast",
+            prog_name=f"{Path(argv[0]).name} outlast",
             stores={self.outlast: defaults(command, {"store": store_url(configuration().database), "target": TARGET})},
         )
 

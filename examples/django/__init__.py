@@ -1,4 +1,4 @@
-"""A shop in Django: an order and its job in one transaction, the page below /jobs, and tasks of Django's own framework.
+"""A shop in Django: an order and its job in one transaction, and the page below /jobs.
 
 It starts with one command: `python -m examples.django`.
 """

@@ -7,8 +7,6 @@ import secrets
 import tempfile
 from pathlib import Path
 
-from outlast.integrations.django import framework
-
 DATA = Path(os.environ.get("EXAMPLE_DATA") or Path(tempfile.gettempdir()) / f"outlast-django-example-{os.getuid()}")
 SECRET_KEY = os.environ.get("EXAMPLE_SECRET") or secrets.token_hex()
 DEBUG = False
@@ -58,4 +56,3 @@ TEMPLATES = [
 ]
 
 OUTLAST = {"database": "default", "base_url": "/jobs"}
-TASKS = {"default": {"BACKEND": "outlast.integrations.django.tasks.OutlastBackend"}} if framework.name() else {}

@@ -80,6 +80,12 @@ def test_an_sqlite_alias(databases: Path) -> None:
             store_url(alias)
 
 
+def test_two_libraries_on_one_file_are_refused(databases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTLAST_SQLITE_DRIVER", "apsw")
+    with pytest.raises(ImproperlyConfigured, match="corrupts"):
+        store_url("lite")
+
+
 @pytest.mark.parametrize(
     ("said", "code", "words"),
     [

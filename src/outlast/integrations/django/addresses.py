@@ -11,6 +11,8 @@ from urllib.parse import quote, urlencode
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
+from outlast.store.sqlite.build import DRIVER_VARIABLE
+
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9._-]+")
 _IN_MEMORY: Final = (
     "The database {alias!r} is an SQLite database in memory, which no other connection can see, so no store can be in it. Django's tests "
@@ -21,8 +23,8 @@ _IN_MEMORY: Final = (
 def store_url(alias: str = "default") -> str:
     """The URL for `Outlast(...)` of the database that DATABASES has under this alias; during tests, of the test database.
 
-    It holds the password: show it to nobody. ImproperlyConfigured for an unknown alias, an engine that cannot be a store, and an SQLite
-    database in memory.
+    It holds the password: show it to nobody. ImproperlyConfigured for an engine that cannot be a store, an SQLite database in memory, and
+    one of which Outlast is told to use another build than Django's.
     """
     connection: Any = connections[alias]
     match connection.vendor:
@@ -40,6 +42,11 @@ def store_url(alias: str = "default") -> str:
 def _sqlite(alias: str, name: str) -> str:
     if name.startswith("file:") or ":memory:" in name:
         raise ImproperlyConfigured(_IN_MEMORY.format(alias=alias))
+    if os.environ.get(DRIVER_VARIABLE) == "apsw":
+        raise ImproperlyConfigured(
+            f"{DRIVER_VARIABLE}=apsw: Django opens the database {alias!r} with another SQLite library than Outlast would, which corrupts the "
+            "file. Unset the variable."
+        )
     return f"sqlite:///{quote(os.path.abspath(name))}"  # noqa: PTH100 - as Django takes it: links are not followed
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from outlast.domain.access import Scope
 from outlast.domain.failures import Failure, Stopped
+from outlast.domain.ids import moment_of
 from outlast.domain.model import State
 from outlast.domain.values import decode_stored
 from outlast.domain.work import AttemptRow, JobRow, OutputRow, RecoveryRows, RerunSource
@@ -67,7 +68,7 @@ def shown(job: JobRow, past: RecoveryRows, source: RerunSource, output: OutputRo
         call,
         job.id,
         status=state,
-        enqueued_at=_moment(job.accepted_at_ms),
+        enqueued_at=moment_of(job.id),  # as `enqueue` said it
         started_at=_moment(min(starts, default=None)),
         last_attempted_at=_moment(max(starts, default=None)),
         finished_at=_moment(finished),

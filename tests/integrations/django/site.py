@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any, Final
 
 from django.conf import settings
@@ -38,6 +39,7 @@ if not settings.configured:
             "django.contrib.contenttypes",
             "django.contrib.messages",
             "django.contrib.sessions",
+            *([] if find_spec("django.tasks") else ["django_tasks"]),
             "integrations.django.shop",
             "outlast.integrations.django",
         ],

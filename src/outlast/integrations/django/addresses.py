@@ -44,8 +44,8 @@ def _sqlite(alias: str, name: str) -> str:
         raise ImproperlyConfigured(_IN_MEMORY.format(alias=alias))
     if os.environ.get(DRIVER_VARIABLE) == "apsw":
         raise ImproperlyConfigured(
-            f"{DRIVER_VARIABLE}=apsw: Django would open the database {alias!r} with another SQLite library than Outlast, which corrupts it. "
-            "Unset the variable."
+            f"{DRIVER_VARIABLE}=apsw: Django would open the database {alias!r} with another SQLite library than Outlast, which corrupts "
+            "it. Unset the variable."
         )
     return f"sqlite:///{quote(os.path.abspath(name))}"  # noqa: PTH100 - as Django takes it: links are not followed
 

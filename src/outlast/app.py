@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, Unpack, overload
 
 from outlast._extras import web_application
 from outlast.client import calls, outbox, views
@@ -71,6 +71,9 @@ class Outlast(Client):
     where the HTTP API is mounted, a path or an address. Invalid for anything else.
     """
 
+    registry_type: ClassVar[type[Registry]] = Registry
+    """Of what registers: an integration may have its own."""
+
     def __init__(
         self,
         store: str,
@@ -83,7 +86,7 @@ class Outlast(Client):
         parse(store)
         check_base_url(base_url)
         self._url = store
-        self.registry = Registry()
+        self.registry = self.registry_type()
         self.settings = settings or Settings()
         check_factory(session, asynchronous=True)
         check_factory(sync_session, asynchronous=False)

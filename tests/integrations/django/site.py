@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from django.conf import settings
+from psycopg import IsolationLevel
 
 ALIASES: Final = ("default", "lite")
 """The stores: PostgreSQL and SQLite."""
@@ -26,9 +27,21 @@ DATABASES: Final = {
     "elsewhere": _postgres(),
     "lite": _lite(transaction_mode="IMMEDIATE"),
     "deferred": _lite(timeout=0),
+    "joined": _postgres(),
+    "joined_snapshot": _postgres(isolation_level=IsolationLevel.REPEATABLE_READ),
+    "joined_lite": _lite(timeout=10),
+    "joined_lite_snapshot": _lite(timeout=0),
     "nowhere": {"ENGINE": "django.db.backends.dummy"},
     "memory": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
 }
+
+JOINED: Final = {
+    ("postgresql", False): "joined",
+    ("postgresql", True): "joined_snapshot",
+    ("sqlite", False): "joined_lite",
+    ("sqlite", True): "joined_lite_snapshot",
+}
+"""The aliases for the tests of tests/joining, by scheme, and whether a transaction has a snapshot."""
 
 if not settings.configured:
     settings.configure(

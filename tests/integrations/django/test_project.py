@@ -22,7 +22,7 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connections
 from django.test import Client, override_settings
 
-from integrations.django.conftest import on
+from integrations.django.conftest import on, tidy
 from integrations.django.shop.jobs import Order, parcel
 from outlast import Invalid, NotMigrated, Principal
 from outlast.cli.main import commands
@@ -229,7 +229,7 @@ async def test_under_asgi_the_sessions_user_sees_their_jobs(alias: str, ann: Any
     await other.adelete()
     assert (await ask(app, "/admin/login/"))[0] == 200  # Django's own
     assert (await ask(app, "/jobsite"))[0] == 404
-    await jobs.close()
+    await tidy()
 
 
 async def test_a_servers_lifespan_gives_connections_back(alias: str) -> None:
@@ -248,6 +248,7 @@ async def test_a_servers_lifespan_gives_connections_back(alias: str) -> None:
     app.stop()
 
 
+@pytest.mark.parametrize("alias", ["lite"], indirect=True)  # the adapter's loop never ends, and would keep a pool of PostgreSQL's
 def test_under_wsgi_too(alias: str, ann: Any) -> None:
     handle = jobs.sync.submit(parcel, Order("x"), owner=principal_of(ann))
     application = MountedWsgi(get_wsgi_application())
@@ -290,7 +291,7 @@ async def test_an_identify_of_the_projects_own(databases: Path) -> None:
         app = Mounted(get_asgi_application())
         assert (await ask(app, handle.url, x_user="ann"))[0] == 200
         assert (await ask(app, handle.url))[0] == 401
-    await jobs.close()
+    await tidy()
 
 
 def test_no_sessions_and_nobody_who_says_who_calls(databases: Path) -> None:

@@ -15,7 +15,7 @@ from django.core.checks import run_checks
 from django.db import transaction
 from django.test import override_settings
 
-from integrations.django.conftest import on
+from integrations.django.conftest import on, tidy
 from integrations.django.shop import tasks
 from integrations.django.shop.models import Purchase
 from outlast import Invalid, NotRegistered, Outlast, Principal
@@ -49,7 +49,7 @@ async def work(alias: str, start: Callable[..., Awaitable[Any]]) -> AsyncIterato
         return await sync_to_async(tasks.note.get_backend().get_result)(result.id)
 
     yield done
-    await jobs.close()
+    await tidy()
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ async def test_aenqueue_and_aget_result(alias: str, name: str) -> None:
     assert (found.args, found.kwargs, found.backend, found.attempts) == ([name], {"more": [1, {"two": None}]}, "default", 0)
     assert found.task == tasks.note
     assert found.started_at is None
-    await jobs.close()
+    await tidy()
 
 
 def test_what_was_asked_for_is_told_again(alias: str) -> None:

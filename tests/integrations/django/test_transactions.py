@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 from django.test import Client, TestCase, TransactionTestCase
 
-from integrations.django.conftest import on
+from integrations.django.conftest import on, tidy
 from integrations.django.shop.jobs import Order, parcel, ship
 from integrations.django.shop.models import Purchase
 from outlast import Contended, Invalid, KeyReused, NotFound, OutlastError, Principal, Submission, TransactionMisused, Unique
@@ -31,7 +31,7 @@ class Undone(Exception):
 async def closing() -> AsyncIterator[None]:
     """Connections of async code belong to the test's loop."""
     yield
-    await jobs.close()
+    await tidy()
 
 
 @pytest.fixture
@@ -248,6 +248,7 @@ def test_a_connection_closed_inside_of_atomic(alias: str) -> None:
         error = refusal(alias)
     assert error.code == "session_invalid"
     assert "closed" in error.message
+    assert there(jobs.sync.submit(ship, Order("after"), owner=ANN, transaction=alias).id)  # on a new connection
 
 
 def test_a_database_that_is_away_is_the_stores_refusal(default: None, monkeypatch: pytest.MonkeyPatch) -> None:

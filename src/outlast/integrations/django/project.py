@@ -6,7 +6,7 @@ from outlast.app import Outlast
 from outlast.domain.defaults import Settings
 from outlast.integrations.django.addresses import store_url
 from outlast.integrations.django.configuration import configuration
-from outlast.integrations.django.running import register
+from outlast.integrations.django.running import TidyRegistry, register
 from outlast.store.protocol import Store
 
 _PLACEHOLDER = "sqlite:///is-asked-for-when-it-is-opened"
@@ -17,6 +17,8 @@ class Project(Outlast):
 
     Where that is is asked for at each call: Django's tests put another database in its place after the modules were imported.
     """
+
+    registry_type = TidyRegistry
 
     def __init__(self, *, settings: Settings | None = None) -> None:
         super().__init__(_PLACEHOLDER, base_url=configuration().base_url, settings=settings)

@@ -6,6 +6,8 @@ is a Task of the framework at that place, in a module that is imported already o
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -20,7 +22,7 @@ from django.db import close_old_connections
 from outlast.domain.errors import OutlastError
 from outlast.domain.failures import Failure, Permanent, Snooze
 from outlast.domain.ids import moment_of
-from outlast.domain.kinds import Plan, Task
+from outlast.domain.kinds import ItemTask, Plan, Task
 from outlast.domain.registry import Registry
 from outlast.integrations.django import framework
 from outlast.observe.correlation import worker_id
@@ -80,6 +82,41 @@ class DjangoTask(Task[TaskCall, Any]):
             max_attempts=input.max_attempts,
             deadline=input.deadline,
         )
+
+
+class TidyRegistry(Registry):
+    """Gives connections of Django's back around each task, where its settings do not keep them, as Django does around each request."""
+
+    def add_task(self, task: Task[Any, Any] | ItemTask[Any, Any, Any]) -> None:
+        """See `Registry`."""
+        super().add_task(task)
+        task.handler = _tidy_async(task.handler) if inspect.iscoroutinefunction(task.handler) else _tidy(task.handler)
+
+
+def _tidy(handler: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(handler)
+    def tidy(*arguments: Any) -> Any:
+        close_old_connections()
+        try:
+            return handler(*arguments)
+        finally:
+            close_old_connections()
+
+    return tidy
+
+
+def _tidy_async(handler: Callable[..., Any]) -> Callable[..., Any]:
+    close = sync_to_async(close_old_connections, thread_sensitive=True)
+
+    @functools.wraps(handler)
+    async def tidy(*arguments: Any) -> Any:
+        await close()
+        try:
+            return await handler(*arguments)
+        finally:
+            await close()
+
+    return tidy
 
 
 def register(registry: Registry) -> None:
@@ -184,12 +221,8 @@ class _Run:
 
 
 def _run(ctx: SyncContext, call: TaskCall) -> Any:
-    close_old_connections()
-    try:
-        run = _Run(ctx, call)
-        return _ended(run, lambda: run.task.func(*run.arguments, **call.kwargs))
-    finally:
-        close_old_connections()
+    run = _Run(ctx, call)
+    return _ended(run, lambda: run.task.func(*run.arguments, **call.kwargs))
 
 
 def _ended(run: _Run, function: Callable[[], Any]) -> Any:
@@ -204,13 +237,8 @@ def _ended(run: _Run, function: Callable[[], Any]) -> Any:
 
 
 async def _run_async(ctx: Context, call: TaskCall) -> Any:
-    blocking = sync_to_async(close_old_connections, thread_sensitive=True)
-    await blocking()
-    try:
-        run = await sync_to_async(_Run, thread_sensitive=True)(ctx, call)
-        return await _awaited(run, run.task.func(*run.arguments, **call.kwargs))
-    finally:
-        await blocking()
+    run = await sync_to_async(_Run, thread_sensitive=True)(ctx, call)
+    return await _awaited(run, run.task.func(*run.arguments, **call.kwargs))
 
 
 async def _awaited(run: _Run, coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -41,7 +41,8 @@ class DjangoCaller:
         self._connection = connection = _connection(self._alias)
         if connection.in_atomic_block and connection.closed_in_transaction:
             raise closed("connection")
-        if connection.needs_rollback:
+        # Outside of a block the mark may be left over from a connection that was closed in one: the next connection clears it.
+        if connection.in_atomic_block and connection.needs_rollback:
             raise failed()
         try:
             with _driver_errors():

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import click
 from django.core.management.base import BaseCommand, CommandError
 
+from outlast.cli.main import commands, main
 from outlast.integrations.django.addresses import store_url
 from outlast.integrations.django.configuration import configuration
 
 TARGET: Final = "outlast.integrations.django:jobs"
-
-
-def _root() -> Any:
-    # The commands stand above everything, so that nothing depends on them but what the process was started with: here manage.py.
-    return import_module("outlast.cli.main")
 
 
 class OutlastCommand(BaseCommand):
@@ -29,16 +24,17 @@ class OutlastCommand(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Runs it with what stands behind its name, and ends the process with its exit code."""
-        given, root = argv[2:], _root()
-        command = root.commands.get_command(click.Context(root.commands), self.outlast)
+        command = commands.get_command(click.Context(commands), self.outlast)
+        if command is None:
+            raise CommandError(f"There is no command {self.outlast}.")
         if self.outlast == "serve":
             from outlast.integrations.django.mounting import application  # noqa: PLC0415 - an extra
 
             application()  # so that it is known who calls
-        root.run(
-            [self.outlast, *targeted(command, given)],
-            prog_name=f"{Path(argv[0]).name} outlast",
-            stores={self.outlast: defaults(command, {"store": store_url(configuration().database), "target": TARGET})},
+        main(
+            [self.outlast, *targeted(command, argv[2:])],
+            name=f"{Path(argv[0]).name} outlast",
+            defaults={self.outlast: defaults(command, {"store": store_url(configuration().database), "target": TARGET})},
         )
 
     def handle(self, *args: object, **options: object) -> None:

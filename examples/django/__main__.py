@@ -8,14 +8,15 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
+from socket import socket
+from types import FrameType
 
-_MANAGE = [sys.executable, "-m", "examples.django.manage"]
+from examples.shop.beside import worker_beside
+
 _DATA = str(Path(tempfile.gettempdir()) / f"outlast-django-example-{os.getuid()}")
 _LEASE = "3"
 """Seconds after which the work of a killed worker is taken over: short, so that it can be watched."""
@@ -29,26 +30,9 @@ def main() -> None:
     wanted = parser.parse_args()
     Path(wanted.data).mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ.update(EXAMPLE_DATA=wanted.data, EXAMPLE_SECRET=secrets.token_hex(), DJANGO_SETTINGS_MODULE="examples.django.settings")
-    subprocess.run([*_MANAGE, "migrate", "--run-syncdb", "--verbosity", "0"], check=True)
-    ending = threading.Event()
-    keeper = threading.Thread(target=_keep_a_worker, args=(ending,))
-    keeper.start()
-    try:
+    subprocess.run([sys.executable, "-m", "examples.django.manage", "migrate", "--run-syncdb", "--verbosity", "0"], check=True)
+    with worker_beside(["examples.django.manage", "outlast_worker", "--lease", _LEASE]):
         _serve(wanted.port)
-    finally:
-        ending.set()
-        keeper.join()
-
-
-def _keep_a_worker(ending: threading.Event) -> None:
-    while not ending.is_set():
-        worker = subprocess.Popen([*_MANAGE, "outlast_worker", "--lease", _LEASE], stdout=subprocess.DEVNULL)
-        print(f"worker {worker.pid}", flush=True)
-        while worker.poll() is None and not ending.wait(0.1):
-            pass
-        if worker.poll() is None:
-            worker.send_signal(signal.SIGTERM)
-            worker.wait()
 
 
 def _serve(port: int) -> None:
@@ -58,13 +42,13 @@ def _serve(port: int) -> None:
     class Server(uvicorn.Server):
         """Says where it is, and ends event streams when it is told to stop."""
 
-        async def startup(self, sockets: list[object] | None = None) -> None:
-            await super().startup(sockets)  # type: ignore[arg-type]
+        async def startup(self, sockets: list[socket] | None = None) -> None:
+            await super().startup(sockets)
             print(f"shop on http://127.0.0.1:{self.servers[0].sockets[0].getsockname()[1]}/", flush=True)
 
-        def handle_exit(self, sig: int, frame: object) -> None:
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             application.stop()
-            super().handle_exit(sig, frame)  # type: ignore[arg-type]
+            super().handle_exit(sig, frame)
 
     Server(uvicorn.Config(application, host="127.0.0.1", port=port, log_level="warning")).run()
 

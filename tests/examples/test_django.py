@@ -45,7 +45,7 @@ class Browser:
 def test_an_order_outlasts_its_worker(tmp_path: Path) -> None:
     command = ["-m", "examples.django", "--port", "0", "--data", str(tmp_path)]
     with Process(tmp_path, command, PYTHONPATH=str(ROOT)) as example:
-        worker = int(example.line("worker ").split()[1])
+        worker = int(re.search(r"pid (\d+)", example.line("worker started"))[1])  # type: ignore[index]
         port = int(example.line("shop on").rpartition(":")[2].strip("/"))
         ann = Browser(port)
         assert ann.ask("GET", "/sign-in/ann")[0] == 302
@@ -63,11 +63,14 @@ def test_an_order_outlasts_its_worker(tmp_path: Path) -> None:
             lambda: (found := seen(ann, job["url"])) and found["state"] == "completed" and found, "the order is fulfilled", timeout=60
         )
         assert done["progress"]["done"] == 2
-        assert len(re.findall(r"^worker \d+$", example.said, re.MULTILINE)) == 2
+        assert len(re.findall(r"^worker started", example.said, re.MULTILINE)) == 2
         _, recovery = ann.ask("GET", f"{job['url']}/recovery")
         assert "worker_lost" in [attempt["code"] for attempt in json.loads(recovery)["attempts"]]
         _, page = ann.ask("GET", "/")
         assert f"INV-{job['id'][:13]}" in page
+        component = re.search(r'src="([^"]+)"', page)
+        assert component is not None
+        assert ann.ask("GET", component[1])[0] == 200
         _, jobs = ann.ask("GET", "/jobs/", Accept="text/html")
         assert "Your order" in jobs
         bob = Browser(port)

@@ -247,6 +247,9 @@ async def test_what_a_failure_tells(
     given_up = await failed(await tasks.gives_up.aenqueue())
     assert "no_such_order" in given_up.errors[0].traceback
     assert given_up.errors[0].exception_class.__name__ == "Permanent"
+    chatty = await failed(await tasks.chatters.aenqueue())
+    assert "hunter2" not in repr(chatty.errors)
+    assert "no_such_order" in chatty.errors[0].traceback
     assert "hunter2" not in caplog.text
 
 

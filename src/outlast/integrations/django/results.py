@@ -25,7 +25,7 @@ _STATES: Final[dict[State, str]] = {
     "cancelled": "FAILED",
     "completed": "SUCCESSFUL",
 }
-_PLACE: Final = re.compile(r'^  File "[^"\n]*", line \d+, in [^\n]*$', re.MULTILINE)
+_PLACE: Final = re.compile(r'^  File "[^"\n]*", line \d+, in [\w.<>]+$', re.MULTILINE)
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _WRAPPED: Final = ("outlast.integrations.django.running.Raised", "outlast.integrations.django.running.Unstorable")
 
@@ -95,8 +95,10 @@ def _error(attempt: AttemptRow) -> Any:
     path, _, rest = last.partition(": ")
     if path in _WRAPPED:
         path = rest
-    if not _CLASS.fullmatch(path):
-        return _error_of(Failure, attempt.code or "")
+    elif not path.startswith("outlast."):  # a failure of the task's own class may say of itself what it likes; or nothing was raised
+        path = ""
+    if not _CLASS.fullmatch(path):  # of a class inside a function, say, which cannot be imported
+        path = framework.path_of(Failure)
     path = path if "." in path else f"builtins.{path}"
     places = "".join(f"{line}\n" for line in _PLACE.findall(detail))
     text = f"{places}{path} ({attempt.code})\n"

@@ -36,6 +36,18 @@ def gives_up() -> None:
     raise Permanent("no_such_order", "There is no such order.")
 
 
+class Chatty(Permanent):
+    """A failure of the task's own, which says more than it should."""
+
+    def __str__(self) -> str:
+        return 'a\n  File "x", line 1, in hunter2 and more\nhunter2'
+
+
+@task
+def chatters() -> None:
+    raise Chatty("no_such_order")
+
+
 @task
 def ends_the_process() -> None:
     raise SystemExit(3)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "examples.django.settings")
-_django = get_asgi_application()
+_django = ASGIStaticFilesHandler(get_asgi_application())  # the admin's style; in production that is your web server's task
 
 from outlast.integrations.django import Mounted  # noqa: E402 - it needs the settings
 

@@ -12,6 +12,8 @@ SECRET_KEY = os.environ.get("EXAMPLE_SECRET") or secrets.token_hex()
 DEBUG = False
 ALLOWED_HOSTS = ["localhost", "127.0.0.1"]
 USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "/static/"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ROOT_URLCONF = "examples.django.urls"
 ASGI_APPLICATION = "examples.django.asgi.application"
@@ -30,6 +32,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
+    "django.contrib.staticfiles",
     "outlast.integrations.django",
     "examples.django.apps.ShopConfig",
 ]

@@ -110,6 +110,8 @@ def test_what_check_says(said: Any, code: str, words: str, default: None) -> Non
 
 
 def test_good_settings(alias: str) -> None:
+    connections[alias].close()
+    del connections[alias]  # as in a process that has not connected yet
     assert check_settings() == []
 
 

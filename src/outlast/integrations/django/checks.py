@@ -42,7 +42,8 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[CheckMe
         store_url(alias)
     except ImproperlyConfigured as error:
         return [Error(str(error), id="outlast.E003")]
-    if connection.vendor == "sqlite" and str(getattr(connection, "transaction_mode", None) or "").upper() not in ("IMMEDIATE", "EXCLUSIVE"):
+    mode = str(connection.settings_dict["OPTIONS"].get("transaction_mode") or "").upper()
+    if connection.vendor == "sqlite" and mode not in ("IMMEDIATE", "EXCLUSIVE"):
         return [
             Warning(
                 f"Transactions on {alias!r} begin as readers, so one that has read and then submits a job is refused with Contended if "

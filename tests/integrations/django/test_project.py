@@ -349,6 +349,8 @@ def test_every_command_of_manage_py_ends_its_process(databases: Path) -> None:
         call_command("outlast_migrate")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(120)
 def test_commands_run_on_the_projects_store(tmp_path: Path) -> None:
     def manage(*args: str) -> subprocess.CompletedProcess[str]:
         environ = {**os.environ, "PYTHONPATH": str(tmp_path), "DJANGO_SETTINGS_MODULE": "small", "PYTHONWARNINGS": "ignore"}

@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports failover hosts sizing test check matrix bench clean pytest-command example-fastapi example-flask
+.PHONY: help setup demo report airports failover hosts sizing test check matrix bench clean pytest-command example-fastapi example-flask example-django
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
@@ -21,7 +21,7 @@ help:
 	@echo "make failover  kill a primary PostgreSQL under load, promote its standby, and count what was acknowledged"
 	@echo "make hosts     cut a worker off from the database alone, on hosts of their own (network namespaces; root), and watch it stop"
 	@echo "make sizing    count what a job costs PostgreSQL: rows, WAL, commits, bytes kept"
-	@echo "make example-fastapi, make example-flask   a shop with a worker and its page, on 127.0.0.1:8000, until Ctrl-C"
+	@echo "make example-fastapi, make example-flask, make example-django   a shop with a worker and its page, on 127.0.0.1:8000, until Ctrl-C"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -74,6 +74,9 @@ example-fastapi: $(STAMP)
 
 example-flask: $(STAMP)
 	@$(BIN)/python -m examples.flask
+
+example-django: $(STAMP)
+	@$(BIN)/python -m examples.django
 
 test: $(STAMP)
 	@$(BIN)/pytest $(PYTEST_ARGS)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, Unpack, overload
 
 from outlast._extras import web_application
 from outlast.client import calls, outbox, views
@@ -71,6 +71,9 @@ class Outlast(Client):
     where the HTTP API is mounted, a path or an address. Invalid for anything else.
     """
 
+    registry_type: ClassVar[type[Registry]] = Registry
+    """Of what registers: an integration may have its own."""
+
     def __init__(
         self,
         store: str,
@@ -82,8 +85,8 @@ class Outlast(Client):
     ) -> None:
         parse(store)
         check_base_url(base_url)
-        self.url = store
-        self.registry = Registry()
+        self._url = store
+        self.registry = self.registry_type()
         self.settings = settings or Settings()
         check_factory(session, asynchronous=True)
         check_factory(sync_session, asynchronous=False)
@@ -92,6 +95,11 @@ class Outlast(Client):
         super().__init__(calls.Application(self.registry, self.settings, base_url.rstrip("/")), self._open, self.sessions)
         self._sync = SyncClient(self._app, self._open, self.sessions)
         self.identify: Callable[[Request], Principal | Awaitable[Principal | None] | None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the store is."""
+        return self._url
 
     def _open(self) -> Store:
         if self._opened is None:
@@ -103,7 +111,7 @@ class Outlast(Client):
         parse(url)
         if self._opened is not None:
             raise Invalid("The store is open already; name another one before the first call.")
-        self.url = url
+        self._url = url
 
     def adopt(self, store: Store) -> None:
         """A store that is open already, in place of one of its own: a worker's in the same process, or one of a test."""

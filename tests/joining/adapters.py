@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
@@ -164,6 +165,46 @@ def _sqlite3(*, snapshot: bool) -> Opening:
     return opened
 
 
+class GivenAlias(Given):
+    """A database of Django's, with autocommit off."""
+
+    def __init__(self, alias: str) -> None:
+        from django.db import connections  # noqa: PLC0415 - after its settings
+
+        super().__init__(alias, asynchronous=False)
+        self._connection = connections[alias]
+
+    async def do(self, sql: str) -> list[Any]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    async def commit(self) -> None:
+        self._connection.commit()
+
+    async def rollback(self) -> None:
+        self._connection.rollback()
+
+
+def _django(*, snapshot: bool) -> Opening:
+    @asynccontextmanager
+    async def opened(url: str) -> AsyncGenerator[Given]:
+        from integrations.django.conftest import place  # noqa: PLC0415 - it sets Django up
+        from integrations.django.site import JOINED  # noqa: PLC0415
+
+        alias = JOINED[url.partition(":")[0], snapshot]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # a blocking call in the loop of these tests, as all of blocking objects
+            connection = place(alias, url)
+            connection.set_autocommit(False)
+            try:
+                yield GivenAlias(alias)
+            finally:
+                connection.close()
+
+    return opened
+
+
 def _made(name: str, dialect: str, make: Callable[..., Opening], *args: str) -> Adapter:
     return Adapter(name, dialect, make(*args, snapshot=False), make(*args, snapshot=True))
 
@@ -179,10 +220,15 @@ ADAPTERS: Mapping[str, Adapter] = {
         _made("async-connection-asyncpg", "postgresql", _async_connection, "asyncpg"),
         _made("psycopg", "postgresql", _psycopg),
         _made("psycopg-async", "postgresql", _psycopg_async),
+        _made("django-psycopg", "postgresql", _django),
         _made("session-sqlite", "sqlite", _session, "pysqlite"),
         _made("connection-sqlite", "sqlite", _connection, "pysqlite"),
         _made("async-session-sqlite", "sqlite", _async_session, "aiosqlite"),
         _made("async-connection-sqlite", "sqlite", _async_connection, "aiosqlite"),
         _made("sqlite3", "sqlite", _sqlite3),
+        _made("django-sqlite", "sqlite", _django),
     )
 }
+
+OBJECTS: Mapping[str, Adapter] = {name: adapter for name, adapter in ADAPTERS.items() if not name.startswith("django")}
+"""Without the aliases of Django, which are for both colours, and whose connection opens itself anew when it was closed."""

@@ -16,6 +16,7 @@ from joining.adapters import ADAPTERS, Given
 from joining.conftest import Order, application
 from outlast.store.sessions.callers import Caller
 from outlast.store.sessions.calling import CALLERS
+from outlast.store.sessions.django import DjangoCaller
 
 
 def submit_and_die(name: str, url: str, place: int, told: Connection) -> None:
@@ -28,7 +29,7 @@ def submit_and_die(name: str, url: str, place: int, told: Connection) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         passed += 1
 
-    for caller in CALLERS:
+    for caller in (*CALLERS, DjangoCaller):
         _watch(caller, point)
     asyncio.run(_work(name, url, point, told))
     told.send("alive")

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_ses
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from joining.adapters import ADAPTERS, INSERT, TABLE, Adapter, Given, alchemy_url
+from joining.adapters import ADAPTERS, INSERT, OBJECTS, TABLE, Adapter, Given, alchemy_url
 from joining.conftest import Order, Shop, application
 from joining.test_joining import NOTHING
 from outlast import Invalid, NotMigrated, StoreUnavailable, TransactionMisused, Unique
@@ -32,6 +32,7 @@ sqlite = one("adapter", [ADAPTERS["session-sqlite"]], ids=["sqlite"])
 both = one("adapter", [ADAPTERS["session-psycopg"], ADAPTERS["session-sqlite"]], ids=["postgresql", "sqlite"])
 
 
+@one("adapter", OBJECTS.values(), ids=OBJECTS.keys())
 async def test_closed(adapter: Adapter, shop: Shop) -> None:
     async with adapter.opened(shop.url) as given:
         if "session" in adapter.name:  # it opens itself anew; its connection does not
@@ -66,6 +67,7 @@ async def test_failed_already(adapter: Adapter, shop: Shop) -> None:
     assert shop.rows()["job"] == 1
 
 
+@one("adapter", OBJECTS.values(), ids=OBJECTS.keys())
 async def test_of_the_other_colour(adapter: Adapter, shop: Shop) -> None:
     async with adapter.opened(shop.url) as given:
         wrong = Given(given.thing, asynchronous=not given.asynchronous)

@@ -6,8 +6,8 @@ import importlib
 import io
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -77,8 +77,11 @@ def commands() -> None:
     """All commands."""
 
 
-def main(arguments: Sequence[str] | None = None, *, name: str = "outlast") -> NoReturn:
-    """Runs a command and exits: the one that the process was started with, or that another program, called `name`, passes on."""
+def main(arguments: Sequence[str] | None = None, *, name: str = "outlast", defaults: Mapping[str, Any] | None = None) -> NoReturn:
+    """Runs a command and exits: the one that the process was started with, or that another program, called `name`, passes on.
+
+    defaults: what options are where nothing else says so, as click has it: by command, and below that by option.
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] and given[0] in _WORKING:
         stopping.install()  # first, so that a signal during a slow start stops it as one later does
@@ -86,7 +89,7 @@ def main(arguments: Sequence[str] | None = None, *, name: str = "outlast") -> No
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        commands.main(given, prog_name=name)
+        commands.main(given, prog_name=name, default_map=defaults)
     except Exception:  # noqa: BLE001 - nothing is left above that could handle it
         traceback.print_exc()
     sys.exit(int(Exit.DEFECT))

@@ -16,6 +16,7 @@ from outlast.store.programs.admission import Trail
 from outlast.store.protocol import Store
 from outlast.store.sessions.callers import AsyncTransaction, SyncTransaction
 from outlast.store.sessions.calling import AsyncJoined, Joined, async_caller_of, caller_of
+from outlast.store.sessions.django import in_djangos_thread
 
 
 async def submit_joined(
@@ -23,6 +24,8 @@ async def submit_joined(
 ) -> tuple[Handle, ...] | None:
     """Admits all or none in the caller's transaction, and sends nothing else; None if there is none: each statement commits by itself."""
     _check(prepared)
+    if isinstance(transaction, str):
+        return await in_djangos_thread(submit_joined_sync, app, prepared, transaction, store)
     joined = AsyncJoined(async_caller_of(transaction), store)
     if not await joined.enter():
         return None

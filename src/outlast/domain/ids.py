@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Final, TypeGuard
 
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
@@ -29,6 +30,11 @@ def first_id(unix_ms: int) -> str:
     """The id below which all ids stand that were made before this time."""
     text = f"{min(max(unix_ms, 0), _MAX_MS) << 80:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def moment_of(job_id: str) -> datetime:
+    """When an id was made, by the clock of the process that made it: the job's acceptance by the store's clock comes a little later."""
+    return datetime.fromtimestamp(int(job_id.replace("-", "")[:12], 16) / 1000, UTC)
 
 
 def is_job_id(text: object) -> TypeGuard[str]:

@@ -15,6 +15,7 @@ from outlast.store.programs import status
 from outlast.store.programs.status import Whereabouts
 from outlast.store.protocol import Store
 from outlast.store.sessions.callers import AsyncCaller, Caller, Standing
+from outlast.store.sessions.django import DjangoCaller
 from outlast.store.sessions.driver_callers import AsyncPsycopgCaller, PsycopgCaller, SqliteCaller
 from outlast.store.sessions.sides import Host, failed, family, fault_of, invalid, original
 from outlast.store.sessions.sqlalchemy_callers import AlchemyCaller, AsyncAlchemyCaller, current
@@ -104,7 +105,7 @@ class AsyncJoined:
 def caller_of(transaction: object) -> Caller:
     """How to speak to what blocking code gives as `transaction=`: an object of a known library, or the alias of a Django database."""
     if isinstance(transaction, str):
-        raise invalid("transaction= takes no text yet.")
+        return DjangoCaller(transaction)
     _check(transaction)
     if _is_async(transaction):
         raise invalid(f"{_the(transaction)} is one of async code: use `await jobs.submit(...)`, or give one of plain functions.")

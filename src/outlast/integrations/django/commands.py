@@ -1,0 +1,61 @@
+"""The commands of `outlast` as commands of `manage.py`, on the project's own store and with its own kinds; their options are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import click
+from django.core.management.base import BaseCommand, CommandError
+
+from outlast.cli.main import commands, main
+from outlast.integrations.django.addresses import store_url
+from outlast.integrations.django.configuration import configuration
+
+TARGET: Final = "outlast.integrations.django:jobs"
+
+
+class OutlastCommand(BaseCommand):
+    """A command of `outlast`; `manage.py outlast_worker --help` shows its options."""
+
+    outlast: ClassVar[str]
+    """The name of the command."""
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Runs it with what stands behind its name, and ends the process with its exit code."""
+        command = commands.get_command(click.Context(commands), self.outlast)
+        if command is None:
+            raise CommandError(f"There is no command {self.outlast}.")
+        if self.outlast == "serve":
+            from outlast.integrations.django.mounting import application  # noqa: PLC0415 - an extra
+
+            application()  # so that it is known who calls
+        main(
+            [self.outlast, *targeted(command, argv[2:])],
+            name=f"{Path(argv[0]).name} outlast",
+            defaults={self.outlast: defaults(command, {"store": store_url(configuration().database), "target": TARGET})},
+        )
+
+    def handle(self, *args: object, **options: object) -> None:
+        """`call_command` runs none of them: they end their process."""
+        del args, options
+        raise CommandError(f"{self.outlast} is run by manage.py only: it ends its process. In code use outlast.integrations.django.jobs.")
+
+
+def targeted(command: click.Command, given: Sequence[str]) -> list[str]:
+    """The arguments with the project's own `Outlast` where the command takes a TARGET."""
+    rest = list(given)
+    passed: list[str] = []
+    while isinstance(command, click.Group) and rest and rest[0] in command.commands:
+        command = command.commands[rest[0]]
+        passed.append(rest.pop(0))
+    takes = any(isinstance(param, click.Argument) and param.name == "target" for param in command.params)
+    return [*passed, *([TARGET] if takes else []), *rest]
+
+
+def defaults(command: click.Command, values: Mapping[str, str]) -> dict[str, Any]:
+    """The defaults of a command's options, and of all commands below it."""
+    if not isinstance(command, click.Group):
+        return dict(values)
+    return {**values, **{name: defaults(below, values) for name, below in command.commands.items()}}

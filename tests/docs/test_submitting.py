@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import create_engine, select
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from outlast import Context, Outlast, Principal
 from outlast.store.open import migrate
@@ -53,3 +53,31 @@ async def test_the_example_does_what_it_says(tmp_path: Path) -> None:
     assert address.endswith(job.id)
     await engine.dispose()
     await jobs.close()
+
+
+def test_with_the_recipe_a_savepoint_takes_its_job_with_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    migrate(url)
+    jobs = Outlast(url)
+
+    @jobs.task
+    async def report(ctx: Context, report: Report) -> None: ...
+
+    shop: dict[str, Any] = {}
+    exec(compile(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[1], "shop.py", "exec"), shop)  # noqa: S102 - the document's own text
+    engine = create_engine(url)
+    shop["begin_as_a_writer"](engine)
+    ann = Principal("acme", "ann")
+    with Session(engine) as db:
+        with db.begin_nested():
+            jobs.sync.submit(report, Report("gone"), owner=ann, transaction=db)
+        db.rollback()
+        assert jobs.sync.list(principal=ann).items == ()
+        inner = db.begin_nested()
+        jobs.sync.submit(report, Report("gone too"), owner=ann, transaction=db)
+        inner.rollback()
+        jobs.sync.submit(report, Report("there"), owner=ann, transaction=db)
+        db.commit()
+    assert len(jobs.sync.list(principal=ann).items) == 1
+    engine.dispose()
+    jobs.sync.close()

@@ -13,6 +13,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.adapt import Dumper, Loader
+from psycopg.types.numeric import IntDumper
+from psycopg.types.string import StrDumper
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
@@ -150,7 +153,7 @@ async def test_what_is_no_session(adapter: Adapter, shop: Shop) -> None:
     engine = _engine(shop.url)
     things: list[Any] = [engine, sessionmaker(engine), Session, object(), 7, b"default"]
     with engine.connect() as connection, closing(connection.connection.cursor()) as cursor:
-        for thing in (*things, cursor):
+        for thing in (*things, cursor, connection.begin(), engine.raw_connection()):
             with pytest.raises(TransactionMisused, match="transaction= takes") as raised:
                 shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=thing)
             assert raised.value.code == "session_invalid"
@@ -251,7 +254,7 @@ async def test_a_role_without_rights(adapter: Adapter, shop: Shop) -> None:
 async def test_a_read_only_transaction(adapter: Adapter, shop: Shop) -> None:
     with psycopg.connect(shop.url) as connection:
         connection.read_only = True
-        with pytest.raises(StoreUnavailable, match="read-only"):
+        with pytest.raises(StoreUnavailable, match="may only read"):
             shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=connection)
 
 
@@ -275,14 +278,111 @@ async def test_the_callers_own_ways_with_rows_and_placeholders(adapter: Adapter,
 
 
 @sqlite
-async def test_the_callers_own_ways_with_texts(adapter: Adapter, shop: Shop) -> None:
+@one("factory", [bytes, lambda text: text.decode().upper()], ids=["bytes", "another"])
+async def test_the_callers_own_ways_with_texts(adapter: Adapter, shop: Shop, factory: Any) -> None:
     with closing(sqlite3.connect(shop.url.removeprefix("sqlite:///"))) as connection:
         connection.row_factory = sqlite3.Row
-        connection.text_factory = bytes
+        connection.text_factory = factory
         first = shop.jobs.sync.submit(shop.parcel, Order("book"), owner=ANN, transaction=connection, key="k")
         again = shop.jobs.sync.submit(shop.parcel, Order("book"), owner=ANN, transaction=connection, key="k")
         connection.commit()
     assert (again.id, again.replayed) == (first.id, True)
+
+
+class _Upper(StrDumper):
+    def dump(self, obj: str) -> bytes:
+        return obj.upper().encode()
+
+
+class _OneMore(IntDumper):
+    def dump(self, obj: Any) -> bytes:
+        return str(obj + 1).encode()
+
+
+class _Flipped(Dumper):
+    def dump(self, obj: Any) -> bytes:
+        return b"f" if obj else b"t"
+
+
+class _Bracketed(Loader):
+    def load(self, data: Any) -> Any:
+        return f"<{bytes(data).decode()}>"
+
+
+@one("adapter", [ADAPTERS["psycopg"], ADAPTERS["psycopg-async"]], ids=["psycopg", "psycopg-async"])
+async def test_what_a_connection_has_been_taught_changes_nothing_of_ours(adapter: Adapter, shop: Shop) -> None:
+    """The rows are sound in the end, as the fixture checks."""
+    async with adapter.opened(shop.url) as given:
+        for kind, dumper in ((str, _Upper), (int, _OneMore), (bool, _Flipped)):
+            given.thing.adapters.register_dumper(kind, dumper)
+        for name in ("text", "int8", "uuid"):
+            given.thing.adapters.register_loader(name, _Bracketed)
+        first = await given.submit(shop.jobs, shop.parcel, Order("book"), key="k")
+        again = await given.submit(shop.jobs, shop.parcel, Order("book"), key="k")
+        await given.commit()
+    assert (again.id, again.replayed) == (first.id, True)
+    assert [task.label for task in await shop.jobs.tasks(first.id, principal=ANN)] == ["Ship", "Ship again"]
+
+
+@postgres
+async def test_encodings(adapter: Adapter, shop: Shop) -> None:
+    with psycopg.connect(shop.url, options="-c client_encoding=SQL_ASCII") as connection:
+        first = shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=connection, key="k")
+        assert shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=connection, key="k").id == first.id
+    with (
+        psycopg.connect(shop.url, options="-c client_encoding=LATIN1") as connection,
+        pytest.raises(TransactionMisused, match="client_encoding"),
+    ):
+        shop.jobs.sync.submit(shop.ship, Order("書"), owner=ANN, transaction=connection)
+
+
+@postgres
+async def test_a_statement_that_takes_longer_than_the_caller_allows(adapter: Adapter, shop: Shop) -> None:
+    async with adapter.opened(shop.url) as holder:
+        await holder.submit(shop.jobs, shop.ship, Order("book"), key="k")
+        with (
+            psycopg.connect(shop.url, options="-c statement_timeout=200") as connection,
+            pytest.raises(StoreUnavailable, match="statement_timeout"),
+        ):
+            shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=connection, key="k")
+        await holder.rollback()
+
+
+@postgres
+async def test_options_that_ask_for_cursors_on_the_server(adapter: Adapter, shop: Shop) -> None:
+    for options in ({"stream_results": True}, {"yield_per": 10}):
+        with _engine(shop.url).execution_options(**options).connect() as connection:
+            shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=connection)
+            connection.commit()
+        for driver in ("psycopg", "asyncpg"):
+            engine = create_async_engine(alchemy_url(shop.url, driver), poolclass=NullPool, execution_options=options)
+            async with AsyncSession(engine) as session:
+                await shop.jobs.submit(shop.ship, Order("book"), owner=ANN, transaction=session)
+                await session.commit()
+    assert shop.rows()["job"] == 6
+
+
+@both
+async def test_a_connection_that_was_right_for_one_store_is_looked_at_again_for_another(
+    adapter: Adapter, shop: Shop, tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    name = f"second_{secrets.token_hex(4)}"
+    url = f"sqlite:///{tmp_path / 'second.db'}" if adapter.dialect == "sqlite" else postgres_server.create_database(name)
+    migrate(url)
+    second = application(url)
+    things: list[Any] = [_engine(shop.url).connect()]
+    things.append(sqlite3.connect(shop.url.removeprefix("sqlite:///")) if adapter.dialect == "sqlite" else psycopg.connect(shop.url))
+    for thing in things:
+        shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=thing)
+        thing.commit()
+        with pytest.raises(TransactionMisused, match="another database"):
+            second.jobs.sync.submit(second.ship, Order("book"), owner=ANN, transaction=thing)
+        thing.rollback()
+        shop.jobs.sync.submit(shop.ship, Order("book"), owner=ANN, transaction=thing)
+        thing.commit()
+        thing.close()
+    assert shop.rows()["job"] == 4
+    second.jobs.sync.close()
 
 
 @sqlite

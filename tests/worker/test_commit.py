@@ -276,3 +276,39 @@ def test_stores_lend_what_their_driver_makes(url: str) -> None:
     with store.lend_sync() as connection:
         assert isinstance(connection, sqlite3.Connection | psycopg.Connection)
     store.close_sync()
+
+
+async def test_a_job_that_follows_is_there_if_and_only_if_the_completion_is(url: str, bank: Bank, start: Start) -> None:
+    jobs = Outlast(url)
+
+    @jobs.task
+    async def mail(ctx: Context, grant: Grant) -> str:
+        return grant.account
+
+    def save(db: Any, account: str) -> str:
+        follower = jobs.sync.submit(mail, Grant(account), owner=ANN, key=f"mail-{account}", transaction=db)
+        grant_driver(db, account, 1)
+        return follower.id
+
+    @jobs.task(name="grant", max_attempts=2)
+    def grant(ctx: SyncContext, grant: Grant) -> Completion[str]:
+        return ctx.commit(save, grant.account)
+
+    @jobs.task(name="block", max_attempts=2)
+    def block(ctx: SyncContext, grant: Grant) -> Completion[str]:
+        with ctx.transaction() as tx:
+            return tx.complete(save(tx.db, grant.account))
+
+    await start(jobs)
+    for task in (grant, block):
+        refused = await jobs.submit(task, Grant("gone"), owner=ANN)
+        await attention(jobs, refused.id)
+        assert [job.kind for job in (await jobs.list(principal=ANN)).items if job.kind == "mail"] == []
+    done_ones = [await jobs.submit(task, Grant("ann"), owner=ANN) for task in (grant, block)]
+    for one in done_ones:
+        assert (await done(jobs, one.id)).outcome == "succeeded"
+    (follower,) = [job for job in (await jobs.list(principal=ANN)).items if job.kind == "mail"]  # one key, one job
+    assert (await done(jobs, follower.id)).outcome == "succeeded"
+    assert [await jobs.result(one.id, principal=ANN) for one in done_ones] == [follower.id] * 2
+    assert bank.credits == {"ann": 2}
+    await jobs.close()

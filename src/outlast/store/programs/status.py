@@ -320,7 +320,7 @@ class Whereabouts:
 def whereabouts() -> Program[Whereabouts]:
     """Where the connection is that this runs on. It takes no lock and no snapshot."""
     rows = yield Statement("whereabouts", {})
-    place, migrated = next((row[2], row[3:]) for row in rows if row[1] == "main")
+    place, migrated = next(((row[2], row[3:]) for row in rows if row[1] == "main"), (None, ()))
     return Whereabouts(str(place or ""), all(migrated))
 
 

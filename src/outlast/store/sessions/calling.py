@@ -28,6 +28,7 @@ _CONTENDED: Final = (
     "one back, and do all of it again in a new one."
 )
 _NOT_MIGRATED: Final = "The database of transaction= has not the tables that this version needs. Run `outlast migrate --store URL`."
+_SQLALCHEMY: Final = frozenset({"Session", "scoped_session", "Connection", "AsyncSession", "async_scoped_session", "AsyncConnection"})
 _ELSEWHERE: Final = (
     "What transaction= names works on another database than the store: a commit there says nothing about a job here. Give a session or "
     "connection on the store's own database, or write the request into an outbox there (docs/outbox.md). Nothing was written."
@@ -68,7 +69,7 @@ class Joined:
             raise
 
     def _execute(self, statement: Statement) -> Rows:
-        return self._caller.execute(self._store.texts[statement.name], statement.params)
+        return _as_texts(self._caller.execute(self._store.texts[statement.name], statement.params))
 
 
 class AsyncJoined:
@@ -99,7 +100,7 @@ class AsyncJoined:
             raise
 
     async def _execute(self, statement: Statement) -> Rows:
-        return await self._caller.execute(self._store.texts[statement.name], statement.params)
+        return _as_texts(await self._caller.execute(self._store.texts[statement.name], statement.params))
 
 
 def caller_of(transaction: object) -> Caller:
@@ -126,13 +127,20 @@ def async_caller_of(transaction: object) -> AsyncCaller:
     return AsyncAlchemyCaller(transaction) if family(transaction) == "sqlalchemy" else AsyncPsycopgCaller(transaction)
 
 
+def _as_texts(rows: Rows) -> Rows:
+    """The rows, where a connection gives its texts as bytes: by its text_factory, or a client_encoding that says nothing."""
+    return [tuple(value.decode() if isinstance(value, bytes) else value for value in row) for row in rows]
+
+
 def _check(transaction: Host) -> None:
     """Refuses what is neither session nor connection; what makes them, too."""
     ends = all(callable(getattr(transaction, name, None)) for name in ("commit", "rollback"))
+    if family(transaction) == "sqlalchemy":
+        ends = any(kind.__name__ in _SQLALCHEMY for kind in type(transaction).__mro__)  # its transactions can be committed too
     if inspect.isclass(transaction) or not family(transaction) or not ends:
         raise invalid(
             "transaction= takes a SQLAlchemy session or connection, a psycopg connection, one of sqlite3, or the alias of a Django "
-            f"database, not {article(transaction)}. What makes sessions, an engine or a cursor has no transaction."
+            f"database, not {article(transaction)}. It takes no engine, sessionmaker, cursor or raw connection."
         )
 
 
@@ -148,10 +156,10 @@ def _enter(standing: Standing, dialect: str) -> Generator[_Wish, Any, None]:
     """Refuses what is not on the store's own database. A connection that was found there once is there as long as it lives."""
     if standing.dialect != dialect:
         raise elsewhere()
-    if standing.memory is not None and _KNOWN in standing.memory:
+    known: Whereabouts = yield False
+    if standing.memory is not None and standing.memory.get(_KNOWN) == known.place:
         return
     here: Whereabouts = yield status.whereabouts()
-    known: Whereabouts = yield False
     if not _same(here.place, known.place, dialect):
         known = yield True  # the server was started anew, or another took its place
         if not _same(here.place, known.place, dialect):
@@ -159,7 +167,7 @@ def _enter(standing: Standing, dialect: str) -> Generator[_Wish, Any, None]:
     if not here.migrated:
         raise NotMigrated(_NOT_MIGRATED)
     if standing.memory is not None:
-        standing.memory[_KNOWN] = True
+        standing.memory[_KNOWN] = here.place
 
 
 def _same(one: str, other: str, dialect: str) -> bool:
@@ -178,6 +186,8 @@ def _explain(error: Exception, store: Store) -> None:
     """Raises what an error in the caller's transaction means; returns for what comes as it is."""
     if isinstance(error, OutlastError):
         return
+    if isinstance(error, UnicodeEncodeError):
+        raise invalid("The connection's client_encoding cannot write all of the texts. Set it to UTF8. Nothing was written.") from error
     meant = Contended(_CONTENDED) if isinstance(error, Repeat) else _by_state(error) or _by_fault(fault_of(error, store.fault_of))
     if meant is None and family(error):
         meant = StoreUnavailable("The store failed. Roll the transaction back.")
@@ -189,6 +199,16 @@ def _by_state(error: Exception) -> OutlastError | None:
     match getattr(original(error), "sqlstate", None):
         case "25P02":
             return failed()
+        case "25006":
+            return StoreUnavailable(
+                "The caller's transaction may only read: it was begun READ ONLY, default_transaction_read_only is on, or the server is a "
+                "standby. Nothing was written."
+            )
+        case "57014":
+            return StoreUnavailable(
+                "The statement was cancelled: it took longer than the caller's statement_timeout allows, or somebody cancelled it. Roll "
+                "the transaction back."
+            )
         case "42501":
             return StoreUnavailable(
                 "The role of the caller's connection lacks rights on Outlast's tables: grant it usage on the schema, and select, insert, "

@@ -74,10 +74,9 @@ class DjangoCaller:
 
 def _plain_cursor(driver: Host) -> Host:
     """A cursor of psycopg's own class: the settings of the alias may ask for one that binds values itself, or that makes other rows."""
-    from psycopg import Cursor  # noqa: PLC0415 - the caller's library, in its process already
-    from psycopg.rows import tuple_row  # noqa: PLC0415
+    from outlast.store.sessions.psycopg_cursors import PlainCursor  # noqa: PLC0415 - the caller's library, in its process already
 
-    return Cursor(driver, row_factory=tuple_row)
+    return PlainCursor(driver)
 
 
 def _connection(alias: str) -> Host:

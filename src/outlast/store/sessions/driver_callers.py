@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from outlast.store.program import Rows
 from outlast.store.sessions.callers import Standing
-from outlast.store.sessions.marks import idle, refuse_pipeline
+from outlast.store.sessions.marks import idle
 from outlast.store.sessions.sides import Host, closed, failed, family, invalid
 
 _FAILED: Final = 3
@@ -28,11 +28,9 @@ class PsycopgCaller:
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `Caller`."""
-        from psycopg import Cursor  # noqa: PLC0415 - the caller's library, in its process already
-        from psycopg.rows import tuple_row  # noqa: PLC0415
+        from outlast.store.sessions.psycopg_cursors import PlainCursor  # noqa: PLC0415 - the caller's library, in its process already
 
-        # Of the library's own class: the connection's cursors may speak another dialect of placeholders.
-        cursor = Cursor(self._connection, row_factory=tuple_row)
+        cursor = PlainCursor(self._connection)
         cursor.execute(sql.encode(), params)
         return cursor.fetchall() if cursor.description else ()
 
@@ -49,10 +47,9 @@ class AsyncPsycopgCaller:
 
     async def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `AsyncCaller`."""
-        from psycopg import AsyncCursor  # noqa: PLC0415 - the caller's library, in its process already
-        from psycopg.rows import tuple_row  # noqa: PLC0415
+        from outlast.store.sessions.psycopg_cursors import AsyncPlainCursor  # noqa: PLC0415 - as above
 
-        cursor = AsyncCursor(self._connection, row_factory=tuple_row)
+        cursor = AsyncPlainCursor(self._connection)
         await cursor.execute(sql.encode(), params)
         return await cursor.fetchall() if cursor.description else ()
 
@@ -78,7 +75,11 @@ class SqliteCaller:
         try:
             cursor = self._connection.cursor()
             cursor.row_factory = None
-            return [tuple(map(_text, row)) for row in cursor.execute(sql, dict(params)).fetchall()]
+            made, self._connection.text_factory = self._connection.text_factory, str
+            try:
+                return list(cursor.execute(sql, dict(params)).fetchall())
+            finally:
+                self._connection.text_factory = made
         except Exception as error:
             if type(error).__name__ == "ProgrammingError" and "thread" in str(error):
                 raise invalid(
@@ -93,7 +94,10 @@ def standing(connection: Host) -> Standing:
     status = int(connection.pgconn.transaction_status)
     if connection.closed or status == _UNKNOWN:
         raise closed("connection")
-    refuse_pipeline(connection)
+    if int(connection.pgconn.pipeline_status):
+        raise invalid(
+            "The connection of transaction= is in pipeline mode, where no answer can be waited for. Submit outside of pipeline()."
+        )
     if status == _FAILED:
         raise failed()
     memory = _memories.setdefault(connection, {})
@@ -106,8 +110,3 @@ def commits_by_itself(connection: Host) -> bool:
     if isinstance(autocommit, bool):
         return autocommit
     return connection.isolation_level is None
-
-
-def _text(value: object) -> object:
-    """A connection's text_factory may make anything of a text; bytes are what is common."""
-    return value.decode() if isinstance(value, bytes) else value

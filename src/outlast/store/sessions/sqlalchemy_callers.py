@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from outlast.store.program import Rows
 from outlast.store.sessions.callers import Standing
 from outlast.store.sessions.driver_callers import commits_by_itself, standing
 from outlast.store.sessions.sides import Host, closed, failed, family, invalid
 from outlast.store.sessions.sqlalchemy import dialect_of, rows_of, written
+
+_AT_ONCE: Final = {"stream_results": False, "yield_per": None}
+"""The session's own options may ask for a cursor on the server, and none can be declared for a statement that writes."""
 
 
 class AlchemyCaller:
@@ -39,7 +42,8 @@ class AlchemyCaller:
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `Caller`."""
-        return rows_of(self._connection.exec_driver_sql(*written(self._connection, sql, params)))
+        made = written(self._connection, sql, params)
+        return rows_of(self._connection.exec_driver_sql(*made, execution_options=_AT_ONCE))
 
 
 class AsyncAlchemyCaller:
@@ -65,7 +69,8 @@ class AsyncAlchemyCaller:
 
     async def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `AsyncCaller`."""
-        return rows_of(await self._connection.exec_driver_sql(*written(self._connection, sql, params)))
+        made = written(self._connection, sql, params)
+        return rows_of(await self._connection.exec_driver_sql(*made, execution_options=_AT_ONCE))
 
 
 def current(session: Host) -> Host:

@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports failover hosts test check matrix bench clean pytest-command
+.PHONY: help setup demo report airports failover hosts powerloss test check matrix bench clean pytest-command
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
@@ -20,6 +20,7 @@ help:
 	@echo "make airports  import a real file of 28,000 rows for several tenants while workers die; count the rows against the file"
 	@echo "make failover  kill a primary PostgreSQL under load, promote its standby, and count what was acknowledged"
 	@echo "make hosts     cut a worker off from the database alone, on hosts of their own (network namespaces; root), and watch it stop"
+	@echo "make powerloss cut the power after every write to a SQLite store, kill its process at every one, and count what is lost; LONG=1, SEED=n"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -63,6 +64,9 @@ failover: $(STAMP)
 
 hosts: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m rehearsals.hosts
+
+powerloss: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m powerloss.run $(if $(SEED),--seed $(SEED)) $(if $(LONG),--long)
 
 test: $(STAMP)
 	@$(BIN)/pytest $(PYTEST_ARGS)

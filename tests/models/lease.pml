@@ -6,7 +6,9 @@
  */
 
 #define MAX_ATTEMPTS 2
+#ifndef MAX_FENCE
 #define MAX_FENCE 4
+#endif
 
 mtype = { OPEN, ASKING, COMPLETED, CANCELLED };
 

@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports failover hosts powerloss test check matrix bench clean pytest-command
+.PHONY: help setup demo report airports failover hosts powerloss models mutants test check matrix bench clean pytest-command
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
@@ -21,6 +21,8 @@ help:
 	@echo "make failover  kill a primary PostgreSQL under load, promote its standby, and count what was acknowledged"
 	@echo "make hosts     cut a worker off from the database alone, on hosts of their own (network namespaces; root), and watch it stop"
 	@echo "make powerloss cut the power after every write to a SQLite store, kill its process at every one, and count what is lost; LONG=1, SEED=n"
+	@echo "make models    explore the models of leases, dispatch and effects completely, with and without errors put in (spin and gcc); LONG=1"
+	@echo "make mutants   put one error after the other into a copy of the package; each must be found by the tests that are named for it"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -67,6 +69,12 @@ hosts: $(STAMP)
 
 powerloss: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m powerloss.run $(if $(SEED),--seed $(SEED)) $(if $(LONG),--long)
+
+models: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m models.run $(if $(LONG),--long)
+
+mutants: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run
 
 test: $(STAMP)
 	@$(BIN)/pytest $(PYTEST_ARGS)

@@ -4,7 +4,7 @@
  * knows; a provider at which a call happens at any moment between its begin and its own time-out, or not at all; an owner. WAY says what the
  * handler gave: 0 reconcile, 1 idempotent, 2 neither, so that the owner is asked.
  *
- * A tag [effect: block] names the block of SQL that does a transition of the ledger, [Tn: block] one of the task.
+ * A tag [effect: ...] names the block of SQL that does a transition of the ledger, [Tn: block] one of the task.
  */
 
 #ifndef WAY

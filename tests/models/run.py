@@ -2,8 +2,9 @@
 
     python -m models.run [--long]
 
-Of each model every state is visited, and no assertion fails, nobody waits for ever, and what has to happen happens in the end. A statement of a
-model that is reached in no variant would be proof of nothing, and fails. Then each error that a model knows is put in, and has to be found.
+Of each model every state is visited, and no assertion fails, nobody waits for ever, and what has to happen happens in the end. A statement
+of a model that is reached in no variant would be proof of nothing, and fails. Then each error that a model knows is put in, and has to be
+found.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ def prove(models: Sequence[Model] = MODELS, *, long: bool = False) -> Report:
             definitions = (*variant, *(model.long if long else ()))
             whole = explore(model, definitions)
             unreached.append(whole.unreached)
-            said = f"{whole.states} states, depth {whole.depth}, {whole.errors} errors{'' if whole.complete else ', NOT COMPLETE: ' + whole.said}"
+            cut = "" if whole.complete else f", NOT COMPLETE: {whole.said}"
+            said = f"{whole.states} states, depth {whole.depth}, {whole.errors} errors{cut}"
             report.add(model.name, definitions, said, passed=whole.complete and whole.errors == 0)
         never = frozenset.intersection(*unreached)
         if never:

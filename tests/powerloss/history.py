@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TypeAlias
 
@@ -70,3 +71,8 @@ class History(msgspec.Struct, frozen=True):
     def load(path: Path) -> History:
         """Reads it from a file."""
         return msgspec.msgpack.decode(path.read_bytes(), type=History)
+
+
+def python_path() -> str:
+    """Where a process of its own finds the modules: as this one does, and those of the tests."""
+    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(Path(__file__).parent.parent))))

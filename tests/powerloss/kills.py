@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from invariants import problems, query
+from powerloss.history import python_path
 
 CALLS = "pwrite64,fdatasync,fsync,ftruncate,unlink"
 _MOST = 400
@@ -93,7 +94,7 @@ def _run(driver: str, path: Path, n: int | None) -> subprocess.CompletedProcess[
 
 
 def _python(driver: str, *arguments: str, before: list[str] | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OUTLAST_SQLITE_DRIVER": driver, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    environment = {**os.environ, "OUTLAST_SQLITE_DRIVER": driver, "PYTHONPATH": python_path()}
     command = [*(before or ()), sys.executable, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
 

@@ -23,7 +23,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from powerloss.cuts import Report, cut
-from powerloss.history import History
+from powerloss.history import History, python_path
 from powerloss.kills import Kills, kill_everywhere, missing_tool
 
 JOURNALS = ("wal", "delete")
@@ -50,7 +50,7 @@ def recorded(journal: str, rounds: int, mistake: str = "") -> History:
     """The workload, in a process of its own: apsw brings another SQLite."""
     with tempfile.TemporaryDirectory(prefix="outlast-recording-") as folder:
         path = Path(folder) / "history"
-        environment = {**os.environ, "OUTLAST_SQLITE_DRIVER": "apsw", "PYTHONPATH": str(Path(__file__).parent.parent)}
+        environment = {**os.environ, "OUTLAST_SQLITE_DRIVER": "apsw", "PYTHONPATH": python_path()}
         command = [sys.executable, "-m", "powerloss.recording", journal, str(rounds), str(path), *([mistake] if mistake else [])]
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if ran.returncode != 0:

@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports failover hosts sizing test check matrix bench clean pytest-command example-fastapi example-flask example-django
+.PHONY: help setup demo report airports failover hosts sizing test check matrix bench clean pytest-command example-fastapi example-flask example-django powerloss models mutants
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
@@ -22,6 +22,9 @@ help:
 	@echo "make hosts     cut a worker off from the database alone, on hosts of their own (network namespaces; root), and watch it stop"
 	@echo "make sizing    count what a job costs PostgreSQL: rows, WAL, commits, bytes kept"
 	@echo "make example-fastapi, make example-flask, make example-django   a shop with a worker and its page, on 127.0.0.1:8000, until Ctrl-C"
+	@echo "make powerloss cut the power after every write to a SQLite store, kill its process at every one, and count what is lost; LONG=1, SEED=n"
+	@echo "make models    explore the models of leases, dispatch and effects completely, with and without errors put in (spin and gcc); LONG=1"
+	@echo "make mutants   put one error after the other into a copy of the package; each must be found by the tests that are named for it"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -77,6 +80,15 @@ example-flask: $(STAMP)
 
 example-django: $(STAMP)
 	@$(BIN)/python -m examples.django
+
+powerloss: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m powerloss.run $(if $(SEED),--seed $(SEED)) $(if $(LONG),--long)
+
+models: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m models.run $(if $(LONG),--long)
+
+mutants: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run
 
 test: $(STAMP)
 	@$(BIN)/pytest $(PYTEST_ARGS)

@@ -7,14 +7,19 @@ that passed before the wait counts; the sweep then stands in the same line, so t
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 
+import psycopg
 import pytest
 
 from interleave import acts
 from interleave.checks import violations
 from interleave.explorer import Act, Explorer
 from interleave.scenes import LEASE_MS
+from outlast.store.loader import expand
+from outlast.store.postgres.dialect import SCHEMA, table_of, tokens
+from servers.postgres import PostgresServer
 
 SCENE = "grand"
 _WAIT_FOR_ENTRY = (
@@ -81,3 +86,12 @@ def test_a_clock_read_before_the_wait_is_caught(explorer: Explorer, sql: Mapping
     assert early["store_step"] != sql["store_step"]
 
     assert not _refused(explorer, acts.step(0), early, 0, written=True)
+
+
+@pytest.mark.parametrize("token", ["{now}", "{now_once}"])
+def test_the_clock_goes_on_within_a_transaction(postgres_server: PostgresServer, token: str) -> None:
+    """Elsewhere the clock is the test's. A transaction that waited for a lock would else judge by the time at which it began."""
+    with psycopg.connect(postgres_server.create_database(f"clock_{secrets.token_hex(4)}")) as connection:
+        connection.execute("select pg_sleep(0.002)")
+        found = connection.execute(expand(f"select {token} > transaction_timestamp()", tokens(), table_of(SCHEMA))).fetchone()
+    assert found == (True,)

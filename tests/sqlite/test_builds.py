@@ -13,7 +13,8 @@ import pytest
 from outlast.domain.errors import Invalid, StoreUnavailable
 from outlast.store.sqlite import build as builds
 from outlast.store.sqlite.build import Build
-from outlast.store.sqlite.connection import refuse_network
+from outlast.store.sqlite.connection import Connection, refuse_network
+from outlast.store.sqlite.store import SqliteStore
 
 FLOW = Path(__file__).with_name("flow.py")
 
@@ -70,6 +71,16 @@ def test_a_whole_job_on_each_driver(tmp_path: Path, driver: str, journal: str) -
     assert ("jobs.db-wal" in seen["files"]) is (journal == "wal")
     said = "corrupt a database in WAL mode" in ran.stderr
     assert said is (journal == "delete" and tuple(map(int, seen["python"].split("."))) < (3, 51, 3))
+
+
+def test_a_commit_waits_until_it_is_on_the_disk(tmp_path: Path) -> None:
+    """EXTRA: with the rollback journal FULL does not wait for the removal of the journal, which is the commit."""
+    path = tmp_path / "jobs.db"
+    connection = Connection(str(path))
+    assert connection.execute("pragma synchronous") == [(3,)]
+    connection.close()
+    with SqliteStore(str(path)).lend_sync() as lent:
+        assert lent.execute("pragma synchronous").fetchall() == [(3,)]
 
 
 MOUNTS = """\

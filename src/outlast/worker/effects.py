@@ -91,14 +91,13 @@ def _check_function(fn: object, what: str, *, blocking: bool) -> None:
 def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
     """The outcome of the effect: stored before, of this call, or reconciled; or what its call raised, for the caller to raise."""
     call = wanted.checked(limit=state.max_output)
-    if (call.name, call.input_hash) in state.effects:
-        raise Invalid(f"The effect {call.name!r} ran in this attempt already with this input; give each its own name or input=.")
-    state.effects.add((call.name, call.input_hash))
+    _once(state, call)
     ref = state.hold.claimed.ref
     ask = effects.begin
     while True:
         state.hold.check()
-        met: Met | Verdict = yield ask(ref, wanted.lasting(call, state.hold.deadline - time.monotonic()))
+        asked = time.monotonic()
+        met: Met | Verdict = yield ask(ref, wanted.lasting(call, state.hold.deadline - asked))
         if isinstance(met, Verdict):
             reason = REASONS.get(met, "replaced")
             state.hold.lose(reason)
@@ -106,8 +105,10 @@ def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
         if met.state == "confirmed":
             return Made(decode_stored(met.outcome or "null", wanted.made_as, what="outcome of an effect"))
         if met.state == "intended":
-            return (yield from _call(state, wanted, met))
-        if met.wait_ms > 0:
+            made = yield from _call(state, wanted, met, asked, doubted=ask is effects.retake)
+            if made is not None:
+                return made
+        elif met.wait_ms > 0:
             yield from _wait(state, met.wait_ms / 1000, wanted.timeout)
         elif wanted.reconcile is not None:
             found = yield from _reconcile(state, wanted, met, wanted.reconcile)
@@ -119,16 +120,33 @@ def effect(state: AttemptState, wanted: Wanted) -> Recall[Made]:
             raise EffectUnknown(call, wanted.made_as)
 
 
-def _call(state: AttemptState, wanted: Wanted, met: Met) -> Recall[Made]:
-    left = min(wanted.timeout, state.hold.deadline - time.monotonic())
-    if state.hold.lost() is not None or left <= 0:
-        yield from _report(state, met, "refused")  # it was not even begun
+def _once(state: AttemptState, call: EffectCall) -> None:
+    if (call.name, call.input_hash) in state.effects:
+        raise Invalid(f"The effect {call.name!r} ran in this attempt already with this input; give each its own name or input=.")
+    state.effects.add((call.name, call.input_hash))
+
+
+def _call(state: AttemptState, wanted: Wanted, met: Met, asked: float, *, doubted: bool) -> Recall[Made | None]:
+    """What came of the call; None: it is too late for it, and it was not begun.
+
+    asked: when the intent was asked for. Whoever meets it counts the call's time from there, so that a call which began later would still
+    be under way when it is looked for. doubted: an earlier call with this key may have happened, whatever comes of this one.
+    """
+    spared: Literal["refused", "unknown"] = "unknown" if doubted else "refused"
+    late = time.monotonic() - asked
+    left = min(wanted.timeout - late, state.hold.deadline - time.monotonic())
+    if state.hold.lost() is not None or late > wanted.timeout / 2 or left <= 0:  # half of its time is too little to be worth a doubt
+        yield from _report(state, met, spared)
         state.hold.check()
+        return None
     made: Made = yield Calling(wanted.fn, met.key, left)
     if made.error is None:
         return (yield from _happened(state, wanted, met, made.value))
-    if isinstance(made.error, Refused | Retry) or made.never:
+    if isinstance(made.error, Refused):
         yield from _report(state, met, "refused")
+        return made
+    if isinstance(made.error, Retry) or made.never:
+        yield from _report(state, met, spared)
         return made
     yield from _report(state, met, "unknown")
     state.doubts.append(made.error)

@@ -63,7 +63,7 @@ class Connection:
                 f"The file is in {mode} mode, which is not safe with SQLite {build}, and another program has it open. "
                 "Close that program, or use the same, fixed SQLite build everywhere."
             )
-        self.execute("pragma synchronous = full")
+        self.execute("pragma synchronous = extra")
         self.execute("pragma temp_store = memory")
         self.inode = inode_of(self.path)
 

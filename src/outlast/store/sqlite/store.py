@@ -175,7 +175,7 @@ class SqliteStore:
         """A connection of its own of the standard library's; Invalid where Outlast uses another SQLite on the same file."""
         _require_standard("name session= or use the standard driver")
         with forks.gate.work(), closing(sqlite3.connect(self.path, isolation_level=None, timeout=self._patience)) as connection:
-            connection.execute("pragma synchronous = full")
+            connection.execute("pragma synchronous = extra")
             yield connection
 
     def notes(self) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 NOW = "simulated_now()"
 SQL: Mapping[str, str] = statements(NOW)
+_BETWEEN = 0.2
+"""How often time passes between two statements of a read."""
 _CODES = {"busy": 5, "lost": 10, "full": 13}
 
 
@@ -111,9 +113,17 @@ class _Writer(Writer):
             self._process.loop.call_later(self._process.world.random.uniform(0.0, 0.02), self.turn)
         return request.future
 
-    def turn(self) -> None:
-        """One commit of what has gathered."""
+    def turn(self, now: Request | None = None) -> None:
+        """One commit of what has gathered; who asks for it `now` is in it in any case."""
+        if now is not None:
+            self._urgent.append(now)
+            self._serve([r for r in self._take() if r.future.set_running_or_notify_cancel()])
+            return
         self._due = False
+        if self._process.world.before_turn(self._process, [r.operation.name for r in (*self._urgent, *self._queue)]):
+            self._due = True
+            self._process.loop.call_soon(self.turn)
+            return
         batch = [r for r in self._take() if r.future.set_running_or_notify_cancel()]
         self._serve(batch)
 
@@ -130,8 +140,12 @@ class _Readers:
 
     def submit(self, operation: Operation[Any]) -> Future[Any]:
         future: Future[Any] = Future()
-        self._process.loop.call_soon(self._go, operation.start(), future, None)
+        self._process.loop.call_soon(self._begin, operation.start(), future)
         return future
+
+    def _begin(self, program: Program[Any], future: Future[Any]) -> None:
+        if future.set_running_or_notify_cancel():
+            self._go(program, future, None)
 
     def _go(self, program: Program[Any], future: Future[Any], rows: Rows | None) -> None:
         try:
@@ -142,7 +156,11 @@ class _Readers:
         except Exception as error:  # noqa: BLE001 - it is the caller's
             future.set_exception(error)
         else:
-            self._process.loop.call_soon(self._go, program, future, found)
+            loop, random = self._process.loop, self._process.world.random
+            if random.random() < _BETWEEN:
+                loop.call_later(random.uniform(0.0, 0.2), self._go, program, future, found)
+            else:
+                loop.call_soon(self._go, program, future, found)
 
     def now(self, operation: Operation[Any]) -> Any:
         """All of it at once."""
@@ -175,8 +193,7 @@ class SimulatedStore(SqliteStore):
                 if operation.access is Access.READ:
                     return self._reading.now(operation)
                 request = Request(operation)
-                self._writing._urgent.append(request)
-                self._writing.turn()
+                self._writing.turn(request)
                 return request.future.result(timeout=0)
             except OutlastError:
                 raise

@@ -9,18 +9,19 @@ import random
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Point = Literal["statement", "commit", "read", "answer"]
-"""Inside a transaction; its commit; a statement of a read; the answer that the API gives."""
+Point = Literal["statement", "commit", "read", "turn", "answer"]
+"""Inside a transaction; its commit; a statement of a read; before a transaction, with what it will write; the answer that the API gives."""
 
 KINDS: Final[dict[Point, tuple[tuple[str, int], ...]]] = {
-    "statement": (("busy", 20), ("lost", 15), ("full", 4), ("crash", 44), ("freeze", 11), ("stall", 6)),
-    "commit": (("crash before", 20), ("crash after", 26), ("lost before", 12), ("lost after", 20), ("busy", 6), ("freeze", 4), ("pause", 12)),
+    "statement": (("busy", 20), ("lost", 15), ("full", 4), ("crash", 44), ("freeze", 9), ("stall", 8)),
+    "commit": (("crash before", 20), ("crash after", 26), ("lost before", 14), ("lost after", 23), ("busy", 6), ("freeze", 4), ("pause", 12)),
     "read": (("lost", 30), ("crash", 40), ("pause", 30)),
+    "turn": (("pause", 1),),
     "answer": (("answer lost", 70), ("answer late", 30)),
 }
 """By point, what may happen and how often, in relation to each other."""
 
-RATES: Final[dict[Point, float]] = {"statement": 0.010, "commit": 0.045, "read": 0.010, "answer": 0.10}
+RATES: Final[dict[Point, float]] = {"statement": 0.016, "commit": 0.09, "read": 0.03, "turn": 0.002, "answer": 0.10}
 CRASHES: Final = frozenset({"crash", "crash before", "crash after"})
 UNKNOWN: Final = frozenset({"lost before", "lost after"})
 """Commits after which the process lives and does not know."""
@@ -57,12 +58,12 @@ class Faults:
         self.over = False
         self.fired: list[Fault] = []
 
-    def draw(self, point: Point) -> Fault | None:
-        """What happens at this point, if anything."""
+    def draw(self, point: Point, times: float = 1.0) -> Fault | None:
+        """What happens at this point, if anything; so many times as often as elsewhere."""
         if self.over:
             return None
         self._place += 1
-        if self._random.random() >= RATES[point] * self._intensity:
+        if self._random.random() >= RATES[point] * self._intensity * times:
             return None
         which, degree = self._random.random(), self._random.random()
         kind = _pick(point, which)

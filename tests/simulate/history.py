@@ -239,9 +239,11 @@ class History:
         task = None if job is None else job.tasks.get(params["no"])
         if job is None or task is None or job.final_ms is not None or task.holder is None or task.fence != params["fence"]:
             self._violated(f"C2: an effect of {_said(params)} was intended by fence {params['fence']}, which does not hold it")
-        elif now >= task.lease_until:
-            self._violated(f"C2: an effect of {_said(params)} was intended after the lease had ended")
         self.intents[key] = (params["job_id"], params["fence"], now)
+
+    def _placed(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
+        # The guard of the intent, which holds until the commit, for the entry is locked, however late that is.
+        self._of_holder("C2", "allowed an effect", now, params)
 
     def _settled(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
         key = self.effects.get((params["effect_root"], params["label"], params["name"]), "")
@@ -303,6 +305,7 @@ _TELLING: dict[str, Callable[..., None]] = {
     "update_job": History._moved,
     "bump_version": History._bumped,
     "cancel_job": History._cancelled,
+    "effect_place": History._placed,
     "insert_effect": History._intended,
     "intend_effect": History._intended,
     "settle_effect": History._settled,

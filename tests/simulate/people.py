@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simulate.world import World
 
 T = TypeVar("T")
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that somebody waits for an answer."""
 
 
@@ -69,11 +69,11 @@ class Person:
             try:
                 return await self.ask(make)
             except Unreachable:
-                await self.rest(0.1, 4.0)
+                await self.rest(0.2, 12.0)
             except OutlastError as error:
                 if not error.retryable:
                     return None
-                await self.rest(0.1, 4.0)
+                await self.rest(0.2, 12.0)
 
 
 class Customer(Person):
@@ -81,7 +81,7 @@ class Customer(Person):
 
     async def live(self, owner: Principal, number: int) -> None:
         for n in range(number):
-            await self.rest(0.0, 25.0)
+            await self.rest(0.0, 50.0)
             await self._submit(owner, n)
 
     async def _submit(self, owner: Principal, n: int) -> None:
@@ -92,7 +92,7 @@ class Customer(Person):
         order = shop.Order(n, self.random.randint(1, 3))
         due = None
         if self.random.random() < 0.15:
-            due = datetime.fromtimestamp((self.world.clock.ms() + self.random.randint(1_000, 20_000)) / 1000, tz=UTC)
+            due = datetime.fromtimestamp((self.world.clock.ms() + self.random.randint(1_000, 80_000)) / 1000, tz=UTC)
 
         def make(client: Client) -> Awaitable[Handle]:
             return client.submit(kind, order, owner=owner, key=key, unique=unique, not_before=due)
@@ -119,7 +119,7 @@ class Owner(Person):
 
     async def live(self, owner: Principal) -> None:
         while not self.world.calm:
-            await self.rest(2.0, 12.0)
+            await self.rest(5.0, 40.0)
             mine = [job_id for job_id, who in self.world.ledger.jobs.items() if who == owner]
             if mine:
                 await self._look_after(owner, self.random.choice(mine[-8:]))
@@ -182,12 +182,12 @@ class Operator(Person):
     async def live(self) -> None:
         world = self.world
         while not world.calm:
-            await self.rest(5.0, 40.0)
+            await self.rest(20.0, 150.0)
             draw = self.random.random()
             queue = self.random.choice(tuple(shop.SLOTS))
             if draw < 0.5:
                 await self.insist(lambda client: client.pause_queue(queue, principal=shop.OPERATOR, reason="A test."))
-                await self.rest(1.0, 20.0)
+                await self.rest(5.0, 80.0)
                 await self.insist(lambda client: client.resume_queue(queue, principal=shop.OPERATOR, reason="It is over."))
             elif world.ledger.jobs:
                 job_id = self.random.choice(tuple(world.ledger.jobs))
@@ -198,13 +198,13 @@ class Planner(Person):
     """Has a job made by the clock."""
 
     async def live(self, owner: Principal) -> None:
-        when, catch_up = Every(self.random.randint(20, 60)), self.random.choice(("skip", "one", 3))
+        when, catch_up = Every(self.random.randint(60, 200)), self.random.choice(("skip", "one", 3))
         order = shop.Order(0)
         await self.insist(
             lambda client: client.schedule(shop.errand, order, name="nightly", when=when, owner=owner, catch_up=catch_up)
         )
         while not self.world.calm:
-            await self.rest(5.0, 10.0)
+            await self.rest(10.0, 30.0)
         await self.insist(lambda client: client.unschedule("nightly", principal=owner))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simulate.world import World
 
 Mode = Literal["idempotent", "reconcile", "neither"]
-TIMEOUT = 8.0
+TIMEOUT = 30.0
 """Seconds that a call may take."""
 
 
@@ -50,7 +50,7 @@ class Provider:
         if draw < 0.13:
             raise Refused("no_such_address", "There is nobody there.")
         if draw < 0.18:
-            raise Retry("provider_busy", after=world.random.uniform(0.5, 4.0), pause_key=world.random.random() < 0.5)
+            raise Retry("provider_busy", after=world.random.uniform(0.5, 15.0), pause_key=world.random.random() < 0.5)
         # What is on its way arrives even when nobody waits for it any more, but within the time that the call has.
         latest = (begun - world.clock.start_ms) / 1000 + TIMEOUT - 0.1
         after = max(0.0, min(world.random.uniform(0.0, TIMEOUT), latest - world.clock.now)) if draw < 0.4 else 0.0

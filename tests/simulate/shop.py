@@ -13,10 +13,10 @@ from simulate.virtual import Now
 if TYPE_CHECKING:
     from simulate.world import World
 
-LEASE: Final = 15.0
-RETENTION: Final = 90.0
-SETTINGS: Final = Settings(lease=LEASE, sweep=5.0, attention_window=90.0, retention=RETENTION, replay_horizon=120.0)
-QUICK: Final = RetryPolicy(base=1.0, cap=6.0, window=300.0)
+LEASE: Final = 60.0
+RETENTION: Final = 450.0
+SETTINGS: Final = Settings(lease=LEASE, sweep=30.0, attention_window=300.0, retention=RETENTION, replay_horizon=400.0)
+QUICK: Final = RetryPolicy(base=2.0, cap=30.0, window=1_200.0)
 SLOTS: Final = {"default": 3, "slow": 2}
 OWNERS: Final = tuple(Principal("acme", name) for name in ("ann", "bob"))
 OPERATOR: Final = Principal("acme", "olga", roles=("operator",))
@@ -48,21 +48,21 @@ async def _work(ctx: Context) -> None:
     """Takes its time, which may be longer than a lease, or than the attempt may take; goes wrong in one way or another."""
     world = _world()
     draw = world.random.random()
-    seconds = draw * 2.0 if draw < 0.85 else draw * LEASE * 1.5 if draw < 0.98 else 200.0
+    seconds = draw * 8.0 if draw < 0.85 else draw * LEASE * 1.5 if draw < 0.98 else 500.0
     await asyncio.sleep(0.2 if world.calm else seconds)
     ctx.check()
     draw = 1.0 if world.calm else world.random.random()
     if draw < 0.05:
-        raise Retry("busy", after=world.random.uniform(0.0, 5.0), pause_key=draw < 0.02)
+        raise Retry("busy", after=world.random.uniform(0.0, 20.0), pause_key=draw < 0.02)
     if draw < 0.08:
         raise RuntimeError("a defect")
     if draw < 0.10:
-        raise Snooze(world.random.uniform(0.1, 5.0))
+        raise Snooze(world.random.uniform(0.1, 20.0))
     if draw < 0.115:
         raise Permanent("gone", "It is gone.")
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=4)
+@jobs.task(deadline=150, retry=QUICK, max_attempts=4)
 async def fetch(ctx: Context, order: Order) -> int:
     await _work(ctx)
 
@@ -76,20 +76,20 @@ async def fetch(ctx: Context, order: Order) -> int:
     return first + await ctx.step("second", look)
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=4)
+@jobs.task(deadline=150, retry=QUICK, max_attempts=4)
 async def sum_up(ctx: Context, order: Order) -> int:
     found = await ctx.output(fetch, default=0)
     await _work(ctx)
     return found
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=3, queue="slow", limit=Limit("press", 2))
+@jobs.task(deadline=150, retry=QUICK, max_attempts=3, queue="slow", limit=Limit("press", 2))
 async def print_part(ctx: Context, order: Order, part: Part) -> int:
     await _work(ctx)
     return part.no
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=3)
+@jobs.task(deadline=150, retry=QUICK, max_attempts=3)
 async def decorate(ctx: Context, order: Order) -> str:
     draw = _world().random.random()
     if draw < 0.2:
@@ -100,7 +100,7 @@ async def decorate(ctx: Context, order: Order) -> str:
     return "blue"
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=3)
+@jobs.task(deadline=150, retry=QUICK, max_attempts=3)
 async def choose(ctx: Context, order: Order) -> str:
     return await ctx.ask("size", "Which size?", answer=str)
 
@@ -112,7 +112,7 @@ def _call(mode: Mode, ctx: Context) -> object:
     return send
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=5)
+@jobs.task(deadline=150, retry=QUICK, max_attempts=5)
 async def mail(ctx: Context, order: Order) -> int:
     await _work(ctx)
     receipt: Receipt = await ctx.effect("mail", _call("idempotent", ctx), idempotent=True, timeout=TIMEOUT)  # type: ignore[call-overload]
@@ -120,7 +120,7 @@ async def mail(ctx: Context, order: Order) -> int:
     return receipt.number
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=5)
+@jobs.task(deadline=150, retry=QUICK, max_attempts=5)
 async def pay(ctx: Context, order: Order) -> int:
     receipt: Receipt = await ctx.effect(  # type: ignore[call-overload]
         "pay", _call("reconcile", ctx), reconcile=_world().provider.look_up, timeout=TIMEOUT
@@ -129,7 +129,7 @@ async def pay(ctx: Context, order: Order) -> int:
     return receipt.number
 
 
-@jobs.task(deadline=40, retry=QUICK, max_attempts=5, limit=Limit("bank", 1))
+@jobs.task(deadline=150, retry=QUICK, max_attempts=5, limit=Limit("bank", 1))
 async def wire(ctx: Context, order: Order) -> int:
     receipt: Receipt = await ctx.effect("wire", _call("neither", ctx), timeout=TIMEOUT)  # type: ignore[call-overload]
     await _work(ctx)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import secrets
 import sys
 import time
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -20,10 +22,12 @@ from outlast.domain.errors import OutlastError
 from simulate.loop import InlineThreads
 
 WAITS: Final[tuple[tuple[ModuleType, str, float], ...]] = (
-    (claimer, "POLL_MAX", 6.0),
-    (claimer, "_KEYED_EVERY", 3.0),
-    (scheduler, "LONGEST_PAUSE", 20.0),
-    (runtime, "_WATCH", 2.0),
+    (claimer, "POLL_MIN", 6.0),
+    (claimer, "POLL_MAX", 45.0),
+    (claimer, "_KEYED_EVERY", 20.0),
+    (scheduler, "LONGEST_PAUSE", 60.0),
+    (runtime, "_WATCH", 15.0),
+    (runtime, "SWEEPS_PER_LEASE", 2),
 )
 """Only latencies: nothing that is decided by the store's clock is among them."""
 
@@ -145,7 +149,10 @@ def virtual() -> Iterator[None]:
     put(runtime, "Keeper", LoopKeeper)
     hub._subscribers[:] = [lambda event: Now.world.told(event)]
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # those of processes that crashed as they began
+            yield
+            gc.collect()
     finally:
         for module, attribute, value in reversed(before):
             setattr(module, attribute, value)

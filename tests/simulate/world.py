@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from invariants import _UNTIMELY, _named
@@ -28,10 +27,13 @@ from simulate.virtual import Now
 
 T = TypeVar("T")
 START_MS: Final = 1_800_000_000_000
-ENDS_WITHIN: Final = 900.0
+ENDS_WITHIN: Final = 2_400.0
 """Seconds after the last fault within which everything has to have ended."""
 _CHECK_EVERY: Final = 60  # commits between two readings of all rows
 _TRACE: Final = 400
+_IDLE: Final = frozenset({"wake", "claim", "claim_keyed", "drop_expired"})
+_OF_HOLDERS: Final = 20.0  # so many times as often as the turns of who only looks for work
+_AT_ONCE: Final = 10  # steps of a process before others have a chance
 
 ACTORS: Final = ("worker-1", "worker-2", "worker-3", "customer-1", "customer-2", "owner-1", "owner-2", "operator", "planner")
 
@@ -59,6 +61,26 @@ class Outcome:
     trace: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A statement, by its text. Numbers below 0 are those that open and close transactions."""
+
+    name: str
+    number: int
+    faulty: bool = True
+
+
+_COMMIT = _Text("commit", -1)
+_CONTROL: Final[Mapping[str, _Text]] = {
+    "begin immediate": _Text("begin immediate", -2),
+    "savepoint request": _Text("savepoint request", -3),
+    "release request": _Text("release request", -4),
+    "rollback to request": _Text("rollback to request", -5, faulty=False),
+    "rollback": _Text("rollback", -6, faulty=False),
+}
+_MASK: Final = 2**64 - 1
+
+
 class Process:
     """Something that runs on its own and may crash: a loop, a store, and what it does with them."""
 
@@ -68,7 +90,7 @@ class Process:
         self.loop = Loop(world.clock)
         self.awake_at = 0.0
         self.dead = False
-        self._mortal = True
+        self.number = world.next_number()
 
     def due_at(self) -> float | None:
         """When it goes on."""
@@ -122,7 +144,7 @@ class Api(Process):
         if fault is not None:
             self.world.note(self, f"!! {fault.kind}")
             if fault.kind == "answer late":
-                await asyncio.sleep(fault.degree * 40)
+                await asyncio.sleep(fault.degree * 150)
             else:
                 refusal = Unreachable()
         if future.done():
@@ -174,13 +196,14 @@ class World:
         self.faults = Faults(seed, plan, intensity=self.random.choice((0.4, 1.0, 1.0, 2.0)))
         self.counts = Counts()
         self.sql = SQL if mutant is None else mutant.sql(SQL)
-        self._names = {sql: name for name, sql in self.sql.items()}
-        self._split = frozenset() if mutant is None else frozenset(self.sql[name] for name in mutant.split)
+        self._texts = {sql: _Text(name, number) for number, (name, sql) in enumerate(sorted(self.sql.items()))}
+        self._split = frozenset[str]() if mutant is None else mutant.split
         self.history = History(self.violated, retention_ms=round(shop.RETENTION * 1000))
         self.violations: list[str] = []
         self.hash = 0
         self.calm = False
         self.finished = False
+        self._numbers = 0
         self._burying = False
         self._tracing = tracing
         self._trace: deque[str] = deque(maxlen=_TRACE)
@@ -229,7 +252,10 @@ class World:
             return True
         process = ready[0] if len(ready) == 1 else self.random.choice(ready)
         try:
-            process.loop.step()
+            for _ in range(_AT_ONCE):
+                process.loop.step()
+                if not process.loop.ready or process.awake_at > clock.now:
+                    break
         except Crashed:
             pass
         if self._graves:
@@ -248,11 +274,12 @@ class World:
     async def _direct(self) -> None:
         """Who comes when, when the faults stop, and when all is over."""
         self._start_api()
-        for name in ACTORS[:3]:
+        workers = self.random.randint(2, 3)
+        for name in ACTORS[:workers]:
             if name not in self.plan.without:
-                self.people.loop.call_later(self.random.uniform(0.0, 5.0), self._start_worker, name)
+                self.people.loop.call_later(self.random.uniform(0.0, 20.0), self._start_worker, name)
         lives = [asyncio.ensure_future(life) for name, life in self._lives() if name not in self.plan.without or life.close()]
-        await asyncio.sleep(self.random.uniform(120.0, 240.0))
+        await asyncio.sleep(self.random.uniform(400.0, 800.0))
         self.faults.over = True
         self.calm = True
         for life in lives:
@@ -263,7 +290,7 @@ class World:
                 self.violated("B1: somebody still waits for an answer long after the last fault")
         ends = self.clock.now + ENDS_WITHIN
         while (left := self._unsettled()) and self.clock.now < ends:
-            await asyncio.sleep(5.0)
+            await asyncio.sleep(15.0)
         if left:
             self.violated(f"B1: {ENDS_WITHIN:.0f} s after the last fault {left}")
         self._check_whole()
@@ -271,7 +298,7 @@ class World:
 
     def _lives(self) -> list[tuple[str, Any]]:
         ann, bob = shop.OWNERS
-        number = self.random.randint(3, 6)
+        number = self.random.randint(6, 12)
         lives: list[tuple[str, Person, tuple[Any, ...]]] = [
             ("customer-1", Customer(self, "customer-1"), (ann, number)),
             ("customer-2", Customer(self, "customer-2"), (bob, number)),
@@ -281,6 +308,11 @@ class World:
             ("planner", Planner(self, "planner"), (bob,)),
         ]
         return [(name, person.live(*args)) for name, person, args in lives]  # type: ignore[attr-defined]
+
+    def next_number(self) -> int:
+        """Of the processes, in the order in which they began."""
+        self._numbers += 1
+        return self._numbers
 
     # -- processes --------------------------------------------------------------------------------------------
 
@@ -297,12 +329,12 @@ class World:
         process = WorkerProcess(self, name)
         self.processes.append(process)
         if self.random.random() < 0.1:
-            process.loop.call_later(self.random.uniform(5.0, 60.0), process.worker.stop)  # a release, say
+            process.loop.call_later(self.random.uniform(10.0, 200.0), process.worker.stop)  # a release, say
 
     def gone(self, process: Process) -> None:
         """It ended, one way or the other; another one takes its place before long."""
         self._graves.append(process)
-        after = self.random.uniform(0.2, 6.0) if self.calm or self.random.random() < 0.9 else self.random.uniform(10.0, 50.0)
+        after = self.random.uniform(0.5, 15.0) if self.calm or self.random.random() < 0.9 else self.random.uniform(30.0, 150.0)
         if isinstance(process, Api):
             self.people.loop.call_later(after, self._start_api)
         else:
@@ -317,33 +349,39 @@ class World:
         self.counts.statements += 1
         if sql == "commit":
             return self._commit(process)
-        name = self._names.get(sql, sql)
-        if not sql.startswith("rollback"):
+        text = self._texts.get(sql) or _CONTROL[sql]
+        if text.faulty:
             fault = self.faults.draw("read" if reading else "statement")
             if fault is not None:
-                self._suffer(process, name, fault)
-        if sql in self._split:
+                self._suffer(process, text.name, fault)
+        if text.name in self._split:
             self._do_commit(process)
             self._crash_between(process)
             self.database.raw.execute("begin immediate")
         rows = self.database.raw.execute(sql, params).fetchall()
-        if not reading:
-            if name in self._names_of_control:
-                self._control(name)
-            else:
-                self.history.see(name, params, rows, self.clock.ms())
-        self._told(process, name, len(rows))
+        if text.number < 0:
+            self._control(text.name)
+        elif not reading:
+            self.history.see(text.name, params, rows, self.clock.ms())
+        self._told(process, text, len(rows))
         return rows
-
-    _names_of_control = frozenset({"savepoint request", "rollback to request", "rollback"})
 
     def _control(self, name: str) -> None:
         if name == "savepoint request":
             self.history.mark()
         elif name == "rollback":
             self.history.roll_back()
-        else:
+        elif name == "rollback to request":
             self.history.back_to_mark()
+
+    def before_turn(self, process: Process, operations: list[str]) -> bool:
+        """Whether the process stands still with these operations decided and not written: what they were decided on goes out of date."""
+        fault = self.faults.draw("turn", _OF_HOLDERS if _IDLE.isdisjoint(operations) else 1.0)
+        if fault is None:
+            return False
+        self._count(process, ", ".join(operations), fault)
+        process.awake_at = self.clock.now + shop.LEASE * (0.2 + 2.0 * fault.degree)
+        return True
 
     def _crash_between(self, process: Process) -> None:
         """What two transactions in place of one make possible."""
@@ -357,7 +395,7 @@ class World:
             case "crash":
                 self._kill(process)
             case "freeze":
-                self.clock.now += fault.degree * 4.0
+                self.clock.now += fault.degree * 10.0
             case "stall":
                 self.clock.now += shop.LEASE * (0.7 + fault.degree * 1.5)
             case "pause":
@@ -400,7 +438,7 @@ class World:
         self.database.raw.execute("commit")
         self.counts.commits += 1
         self.clock.now += 0.001
-        self._told(process, "commit", 0)
+        self._told(process, _COMMIT, 0)
         if self.history.commit():
             self._since_check += 1
             if self._since_check >= _CHECK_EVERY:
@@ -485,15 +523,12 @@ class World:
         slots = read("select count(*) from outlast_slot where job_id is not null").fetchone()[0]
         return f"{jobs} jobs have not ended, {held} entries and {slots} slots are taken" if jobs or held or slots else ""
 
-    def _told(self, process: Process, name: str, rows: int) -> None:
-        self.hash = zlib.crc32(b"%d %s %s %d" % (self.clock.ms(), process.name.encode(), name.encode(), rows), self.hash)
+    def _told(self, process: Process, text: _Text, rows: int) -> None:
+        self.hash = (self.hash * 1_000_003 ^ (self.clock.ms() * 64 + process.number) ^ (text.number * 4_096 + rows)) & _MASK
         if self._tracing:
-            self.note(process, f"{name} -> {rows}")
+            self.note(process, f"{text.name} -> {rows}")
 
     def note(self, process: Process | None, text: str) -> None:
         """For the trace."""
         if self._tracing:
             self._trace.append(f"{self.clock.now:9.3f} {'' if process is None else process.name:10} {text}")
-
-
-_PENDING = field

@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports failover hosts test check matrix bench clean pytest-command
+.PHONY: help setup demo report airports failover hosts simulate test check matrix bench clean pytest-command
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
@@ -20,6 +20,7 @@ help:
 	@echo "make airports  import a real file of 28,000 rows for several tenants while workers die; count the rows against the file"
 	@echo "make failover  kill a primary PostgreSQL under load, promote its standby, and count what was acknowledged"
 	@echo "make hosts     cut a worker off from the database alone, on hosts of their own (network namespaces; root), and watch it stop"
+	@echo "make simulate  run the engine in simulated time from seeds, with everything that can go wrong; SEEDS=n, or SEED=n for one again"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -60,6 +61,11 @@ airports: $(STAMP)
 
 failover: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m rehearsals.failover
+
+# SEEDS=n: how many. SEED=n: that one alone. FROM=n: the first. PROCESSES=n: so many at once. MUTANTS=1: whether it finds what it is for.
+simulate: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m simulate.run $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(SEED),--seed '$(SEED)') \
+	    $(if $(FROM),--from '$(FROM)') $(if $(PROCESSES),--processes '$(PROCESSES)') $(if $(MUTANTS),--mutants)
 
 hosts: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m rehearsals.hosts

@@ -6,6 +6,7 @@ work when the loop of their process comes to them, and each of their statements 
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Mapping
@@ -93,6 +94,29 @@ class _Session:
         """The database is everybody's."""
 
 
+class _Answer(asyncio.Future[Any]):
+    """What a request is answered with, for a loop alone: a future of threads costs as much as the rest of a statement."""
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return not self.cancelled()
+
+    def set_result(self, result: Any) -> None:
+        if not self.done():
+            super().set_result(result)
+
+    def set_exception(self, exception: Any) -> None:
+        if not self.done():
+            super().set_exception(exception)
+
+
+def _request(operation: Operation[Any], process: Process) -> Request:
+    request = Request.__new__(Request)
+    request.operation = operation
+    request.asked = 0.0
+    request.future = _Answer(loop=process.loop)  # type: ignore[assignment] # it is awaited as it is
+    return request
+
+
 class _Writer(Writer):
     """The real one, without its thread: it takes its turn when the loop comes to it, and then what has gathered."""
 
@@ -106,7 +130,7 @@ class _Writer(Writer):
         self._due = False
 
     def submit(self, operation: Operation[Any]) -> Future[Any]:
-        request = Request(operation)
+        request = _request(operation, self._process)
         (self._urgent if operation.urgent else self._queue).append(request)
         if not self._due:
             self._due = True
@@ -139,15 +163,15 @@ class _Readers:
         self._session = _Session(process, reading=True)
 
     def submit(self, operation: Operation[Any]) -> Future[Any]:
-        future: Future[Any] = Future()
+        future = _Answer(loop=self._process.loop)
         self._process.loop.call_soon(self._begin, operation.start(), future)
-        return future
+        return future  # type: ignore[return-value] # as that of the writer
 
-    def _begin(self, program: Program[Any], future: Future[Any]) -> None:
+    def _begin(self, program: Program[Any], future: _Answer) -> None:
         if future.set_running_or_notify_cancel():
             self._go(program, future, None)
 
-    def _go(self, program: Program[Any], future: Future[Any], rows: Rows | None) -> None:
+    def _go(self, program: Program[Any], future: _Answer, rows: Rows | None) -> None:
         try:
             statement = program.send(rows)  # type: ignore[arg-type] # None starts it
             found = self._statement(statement)
@@ -179,6 +203,7 @@ class SimulatedStore(SqliteStore):
     def __init__(self, process: Process) -> None:
         super().__init__("simulated.db", now=NOW)
         self._sql = process.world.sql
+        self._process = process
         self._writing = _Writer(process)
         self._reading = _Readers(process)
 
@@ -192,9 +217,9 @@ class SimulatedStore(SqliteStore):
             try:
                 if operation.access is Access.READ:
                     return self._reading.now(operation)
-                request = Request(operation)
+                request = _request(operation, self._process)
                 self._writing.turn(request)
-                return request.future.result(timeout=0)
+                return request.future.result()
             except OutlastError:
                 raise
             except Repeat:

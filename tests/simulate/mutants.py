@@ -86,7 +86,6 @@ MUTANTS: Final = (
     Mutant("a retry that commits before its attempt's row", split=frozenset({"insert_attempt"})),
     Mutant("an admission that commits before its tasks", split=frozenset({"admit_input"})),
     Mutant("a renewal of a lease that has ended", replaced(_LEASE, "true", "renew_one")),
-    Mutant("a renewal of whoever asks", replaced(_HOLDER, "holder is not null", "renew_one")),
     Mutant(
         "a sweep that does not look at the lease",
         replaced("lease_until <= simulated_now()", "true", "ended_leases", "release_lost"),
@@ -100,7 +99,7 @@ MUTANTS: Final = (
     Mutant("a claim that looks for no pause", replaced("q.paused_at is not null", "false", "claim_candidates", "keyed_candidates", "keyed_room")),
     Mutant("a slot that is not freed", replaced("job_id = null, no = null, fence = null", "job_id = job_id", "free_slot")),
     Mutant("a key that is not kept", replaced("on conflict do nothing", "on conflict (tenant, owner, key) do update set job_id = excluded.job_id", "admit_submission")),
-    Mutant("a purge that does not look at the time", replaced("purge_at <= simulated_now()", "true", "walk_jobs", "lock_due")),
+    Mutant("a purge that does not look at the time", replaced("j.purge_at <= simulated_now()", "true", "walk_jobs", "lock_due")),
     Mutant("a sweep that finds nothing", replaced("where holder is not null", "where false and holder is not null", "ended_leases")),
 )
 """The first six are those that the method asks for; the others are of the same kind."""

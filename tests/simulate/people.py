@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from outlast import Every, Handle, JobView, Principal, Unique
@@ -81,7 +81,7 @@ class Customer(Person):
 
     async def live(self, owner: Principal, number: int) -> None:
         for n in range(number):
-            await self.rest(0.0, 50.0)
+            await self.rest(0.0, 45.0)
             await self._submit(owner, n)
 
     async def _submit(self, owner: Principal, n: int) -> None:
@@ -119,7 +119,7 @@ class Owner(Person):
 
     async def live(self, owner: Principal) -> None:
         while not self.world.calm:
-            await self.rest(5.0, 40.0)
+            await self.rest(4.0, 25.0)
             mine = [job_id for job_id, who in self.world.ledger.jobs.items() if who == owner]
             if mine:
                 await self._look_after(owner, self.random.choice(mine[-8:]))
@@ -138,7 +138,7 @@ class Owner(Person):
         draw = self.random.random()
         if job.attention is not None and draw < 0.8:
             await self._decide(owner, job)
-        elif not job.final and draw < 0.15:
+        elif not job.final and draw < 0.22:
             version = job.version if self.random.random() < 0.5 else None
             await self._once(lambda client: client.cancel(job_id, principal=owner, version=version))
         elif job.final and draw < 0.2:
@@ -206,6 +206,3 @@ class Planner(Person):
         while not self.world.calm:
             await self.rest(10.0, 30.0)
         await self.insist(lambda client: client.unschedule("nightly", principal=owner))
-
-
-LATER = timedelta(seconds=1)

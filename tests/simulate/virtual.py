@@ -11,11 +11,12 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import ModuleType
 from typing import Any, Final
 
 from outlast.observe import hub
+from outlast.store.sqlite import forks
 from outlast.worker import claimer, keeper, runtime, scheduler
 from outlast.worker.keeper import RENEWALS_PER_LEASE, Keeper
 from outlast.domain.errors import OutlastError
@@ -89,6 +90,14 @@ class _Secrets:
         return made
 
 
+class _Gate:
+    """Stands for the gate before forks: nobody forks here."""
+
+    @staticmethod
+    def work() -> AbstractContextManager[None]:
+        return nullcontext()
+
+
 class LoopKeeper(Keeper):
     """The lease keeper with a task in place of its thread. What it does each time is its own `run_once`."""
 
@@ -145,6 +154,7 @@ def virtual() -> Iterator[None]:
                     put(module, attribute, stand_in)
     for module, attribute, value in WAITS:
         put(module, attribute, value)
+    put(forks, "gate", _Gate())
     put(runtime, "Threads", InlineThreads)
     put(runtime, "Keeper", LoopKeeper)
     hub._subscribers[:] = [lambda event: Now.world.told(event)]

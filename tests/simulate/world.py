@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ T = TypeVar("T")
 START_MS: Final = 1_800_000_000_000
 ENDS_WITHIN: Final = 2_400.0
 """Seconds after the last fault within which everything has to have ended."""
-_CHECK_EVERY: Final = 60  # commits between two readings of all rows
+_CHECK_EVERY: Final = 50  # commits between two readings of all rows
 _TRACE: Final = 400
 _IDLE: Final = frozenset({"wake", "claim", "claim_keyed", "drop_expired"})
 _OF_HOLDERS: Final = 20.0  # so many times as often as the turns of who only looks for work
@@ -231,6 +232,8 @@ class World:
         for process in self.processes:
             process.dead = True
             self._bury(process)
+        self.counts.jobs = len(self.history.jobs) + len(self.history.purged)
+        self.counts.completed = self.history.accepted
         return Outcome(
             self.seed, self.hash, self.clock.now, self.counts, tuple(self.faults.fired), tuple(self.violations), tuple(self._trace)
         )
@@ -279,7 +282,7 @@ class World:
             if name not in self.plan.without:
                 self.people.loop.call_later(self.random.uniform(0.0, 20.0), self._start_worker, name)
         lives = [asyncio.ensure_future(life) for name, life in self._lives() if name not in self.plan.without or life.close()]
-        await asyncio.sleep(self.random.uniform(400.0, 800.0))
+        await asyncio.sleep(self.random.uniform(250.0, 550.0))
         self.faults.over = True
         self.calm = True
         for life in lives:
@@ -298,7 +301,7 @@ class World:
 
     def _lives(self) -> list[tuple[str, Any]]:
         ann, bob = shop.OWNERS
-        number = self.random.randint(6, 12)
+        number = self.random.randint(4, 9)
         lives: list[tuple[str, Person, tuple[Any, ...]]] = [
             ("customer-1", Customer(self, "customer-1"), (ann, number)),
             ("customer-2", Customer(self, "customer-2"), (bob, number)),
@@ -358,7 +361,11 @@ class World:
             self._do_commit(process)
             self._crash_between(process)
             self.database.raw.execute("begin immediate")
-        rows = self.database.raw.execute(sql, params).fetchall()
+        try:
+            rows = self.database.raw.execute(sql, params).fetchall()
+        except sqlite3.Error as error:
+            self.violated(f"I5: the statement {text.name} failed by itself: {type(error).__name__}: {error}")
+            raise
         if text.number < 0:
             self._control(text.name)
         elif not reading:
@@ -482,7 +489,7 @@ class World:
         if isinstance(event, StaleWriteRefused):
             self.counts.stale += 1
         elif isinstance(event, Swept):
-            self.counts.replaced += 1
+            self.counts.swept += 1
         elif isinstance(event, LoopDied | BadRow):
             self.violated(f"worker: {event.text()}")
 

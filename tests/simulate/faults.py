@@ -14,14 +14,14 @@ Point = Literal["statement", "commit", "read", "turn", "answer"]
 
 KINDS: Final[dict[Point, tuple[tuple[str, int], ...]]] = {
     "statement": (("busy", 20), ("lost", 15), ("full", 4), ("crash", 44), ("freeze", 9), ("stall", 8)),
-    "commit": (("crash before", 18), ("crash after", 24), ("lost before", 15), ("lost after", 25), ("busy", 6), ("freeze", 4), ("pause", 12)),
+    "commit": (("crash before", 18), ("crash after", 24), ("lost before", 19), ("lost after", 34), ("busy", 6), ("freeze", 4), ("pause", 12)),
     "read": (("lost", 30), ("crash", 40), ("pause", 30)),
     "turn": (("pause", 1),),
     "answer": (("answer lost", 70), ("answer late", 30)),
 }
 """By point, what may happen and how often, in relation to each other."""
 
-RATES: Final[dict[Point, float]] = {"statement": 0.030, "commit": 0.17, "read": 0.06, "turn": 0.004, "answer": 0.10}
+RATES: Final[dict[Point, float]] = {"statement": 0.015, "commit": 0.08, "read": 0.02, "turn": 0.004, "answer": 0.10}
 CRASHES: Final = frozenset({"crash", "crash before", "crash after"})
 UNKNOWN: Final = frozenset({"lost before", "lost after"})
 """Commits after which the process lives and does not know."""
@@ -94,7 +94,7 @@ class Counts:
     unknown: int = 0
     pauses: int = 0
     errors: int = 0
-    stale: int = 0
+    refused: int = 0
     swept: int = 0
     jobs: int = 0
     completed: int = 0

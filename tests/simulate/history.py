@@ -24,6 +24,7 @@ class Task:
     deadline: int = 0
     done: bool = False
     slot: str | None = None
+    last_holder: str = ""
 
 
 @dataclass(slots=True)
@@ -41,10 +42,11 @@ class Job:
 
 
 class History:
-    """All that was committed. `violated` is called with each sentence about what may not be."""
+    """All that was committed. `violated` is called with each sentence about what may not be, `replaced` with holders that were."""
 
-    def __init__(self, violated: Callable[[str], None], *, retention_ms: int) -> None:
+    def __init__(self, violated: Callable[[str], None], replaced: Callable[[str], None], *, retention_ms: int) -> None:
         self._violated = violated
+        self._replaced = replaced
         self._retention_ms = retention_ms
         self._pending: list[tuple[Callable[..., None], int, Mapping[str, Any], Rows]] = []
         self._mark = 0
@@ -65,6 +67,11 @@ class History:
         tell = _TELLING.get(name)
         if tell is not None and (rows or name in _ROWLESS):
             self._pending.append((tell, now, params, rows))
+
+    @property
+    def waits(self) -> bool:
+        """Whether the transaction that is open has done something."""
+        return bool(self._pending)
 
     def mark(self) -> None:
         """A savepoint."""
@@ -119,7 +126,9 @@ class History:
             task_holder = params["holder"]
             if task.holder is not None and now < task.lease_until:
                 self._violated(f"C3: {_said(params)} was claimed by {task_holder} while {task.holder} held it")
-            task.holder = task_holder
+            if task.last_holder:
+                self._replaced(task.last_holder)
+            task.holder = task.last_holder = task_holder
             task.lease_until = now + params["lease_ms"]
 
     def _claimed(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:

@@ -81,7 +81,7 @@ class Customer(Person):
 
     async def live(self, owner: Principal, number: int) -> None:
         for n in range(number):
-            await self.rest(0.0, 45.0)
+            await self.rest(0.0, 70.0)
             await self._submit(owner, n)
 
     async def _submit(self, owner: Principal, n: int) -> None:
@@ -119,7 +119,7 @@ class Owner(Person):
 
     async def live(self, owner: Principal) -> None:
         while not self.world.calm:
-            await self.rest(4.0, 25.0)
+            await self.rest(4.0, 40.0)
             mine = [job_id for job_id, who in self.world.ledger.jobs.items() if who == owner]
             if mine:
                 await self._look_after(owner, self.random.choice(mine[-8:]))

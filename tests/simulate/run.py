@@ -69,7 +69,7 @@ def table(total: Sum, *, took: float, busy: float) -> list[str]:
         ("unknown commits", f"{counts.unknown:,}"),
         ("errors of the store", f"{counts.errors:,}"),
         ("pauses", f"{counts.pauses:,}"),
-        ("stale writes refused", f"{counts.stale:,}"),
+        ("guarded writes refused", f"{counts.refused:,}"),
         ("recovered by sweeps", f"{counts.swept:,}"),
         ("jobs", f"{counts.jobs:,}"),
         ("tasks completed", f"{counts.completed:,}"),

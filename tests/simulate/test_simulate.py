@@ -41,7 +41,7 @@ def test_everything_that_can_go_wrong_did(outcomes: list[Outcome]) -> None:
         total.add(outcome)
     counts = total.counts
     assert min(counts.crashes, counts.unknown, counts.pauses, counts.errors) > SHARE
-    assert min(counts.stale, counts.swept, counts.calls, counts.checks, counts.completed) > 0
+    assert min(counts.refused, counts.swept, counts.calls, counts.checks, counts.completed) > 0
     assert counts.jobs > 5 * SHARE
     assert total.seconds > 300 * SHARE
 

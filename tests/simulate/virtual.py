@@ -23,9 +23,9 @@ from outlast.domain.errors import OutlastError
 from simulate.loop import InlineThreads
 
 WAITS: Final[tuple[tuple[ModuleType, str, float], ...]] = (
-    (claimer, "POLL_MIN", 6.0),
-    (claimer, "POLL_MAX", 45.0),
-    (claimer, "_KEYED_EVERY", 20.0),
+    (claimer, "POLL_MIN", 8.0),
+    (claimer, "POLL_MAX", 60.0),
+    (claimer, "_KEYED_EVERY", 25.0),
     (scheduler, "LONGEST_PAUSE", 60.0),
     (runtime, "_WATCH", 15.0),
     (runtime, "SWEEPS_PER_LEASE", 2),

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from invariants import _UNTIMELY, _named
 from outlast.client._async import Client
 from outlast.domain.errors import OutlastError
-from outlast.observe.events import BadRow, Event, LoopDied, StaleWriteRefused, Swept
+from outlast.observe.events import BadRow, Event, LoopDied, Swept
 from outlast.store.program import Rows
 from outlast.store.programs.verify import verify
 from outlast.worker.runtime import Exit, Options, Worker
@@ -32,8 +32,29 @@ ENDS_WITHIN: Final = 2_400.0
 """Seconds after the last fault within which everything has to have ended."""
 _CHECK_EVERY: Final = 50  # commits between two readings of all rows
 _TRACE: Final = 400
-_IDLE: Final = frozenset({"wake", "claim", "claim_keyed", "drop_expired"})
-_OF_HOLDERS: Final = 20.0  # so many times as often as the turns of who only looks for work
+_GUARDED: Final = frozenset({"end_entry", "release_entry", "renew_one", "store_step", "effect_place", "end_lost_entry", "release_lost"})
+_OF_HOLDERS: Final = frozenset(
+    {"finish", "retry", "give_up", "ask", "snooze", "hand_back", "store_step", "begin", "retake", "settle", "stop", "park"}
+)
+_MORE_OFTEN: Final = 25.0
+_LOOKING: Final = frozenset(
+    {
+        "claim_candidates",
+        "keyed_walk",
+        "wake",
+        "next_due",
+        "clock",
+        "walk_jobs",
+        "ended_leases",
+        "windows_over",
+        "due_schedules",
+        "next_schedule",
+        "drop_expired",
+    }
+)
+"""Statements that look whether there is something to do, most of the time in vain: faults are for those that do something."""
+_SELDOM: Final = 0.2
+_UNTIL_REPLACED: Final = 0.4  # of those that stand still, the worse ones do so until another has what they hold
 _AT_ONCE: Final = 10  # steps of a process before others have a chance
 
 ACTORS: Final = ("worker-1", "worker-2", "worker-3", "customer-1", "customer-2", "owner-1", "owner-2", "operator", "planner")
@@ -47,6 +68,7 @@ class Mutant:
     sql: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda sql: sql
     split: frozenset[str] = frozenset()
     patch: Callable[[], Any] | None = None
+    found_by: int = 0  # a seed that finds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +91,12 @@ class _Text:
     name: str
     number: int
     faulty: bool = True
+    times: float = 1.0
 
 
 _COMMIT = _Text("commit", -1)
 _CONTROL: Final[Mapping[str, _Text]] = {
-    "begin immediate": _Text("begin immediate", -2),
+    "begin immediate": _Text("begin immediate", -2, times=0.3),
     "savepoint request": _Text("savepoint request", -3),
     "release request": _Text("release request", -4),
     "rollback to request": _Text("rollback to request", -5, faulty=False),
@@ -83,7 +106,9 @@ _MASK: Final = 2**64 - 1
 
 
 class Process:
-    """Something that runs on its own and may crash: a loop, a store, and what it does with them."""
+    """Something that runs on its own and may crash: a loop, a store, and what it does with them. `times`: how often, to others."""
+
+    times = 1.0
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
@@ -91,6 +116,7 @@ class Process:
         self.loop = Loop(world.clock)
         self.awake_at = 0.0
         self.dead = False
+        self.until_replaced = False
         self.number = world.next_number()
 
     def due_at(self) -> float | None:
@@ -109,6 +135,8 @@ class People(Process):
 
 class Api(Process):
     """Answers calls of people."""
+
+    times = 2.5
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
@@ -194,12 +222,12 @@ class World:
         self.mutant = mutant
         self.random = random.Random(f"world {seed}")
         self.clock = Clock(START_MS)
-        self.faults = Faults(seed, plan, intensity=self.random.choice((0.4, 1.0, 1.0, 2.0)))
+        self.faults = Faults(seed, plan, intensity=self.random.choice((0.4, 1.0, 1.0, 1.6)))
         self.counts = Counts()
         self.sql = SQL if mutant is None else mutant.sql(SQL)
-        self._texts = {sql: _Text(name, number) for number, (name, sql) in enumerate(sorted(self.sql.items()))}
+        self._texts = {sql: _Text(name, number, times=_SELDOM if name in _LOOKING else 1.0) for number, (name, sql) in enumerate(sorted(self.sql.items()))}
         self._split = frozenset[str]() if mutant is None else mutant.split
-        self.history = History(self.violated, retention_ms=round(shop.RETENTION * 1000))
+        self.history = History(self.violated, self._replaced, retention_ms=round(shop.RETENTION * 1000))
         self.violations: list[str] = []
         self.hash = 0
         self.calm = False
@@ -282,7 +310,7 @@ class World:
             if name not in self.plan.without:
                 self.people.loop.call_later(self.random.uniform(0.0, 20.0), self._start_worker, name)
         lives = [asyncio.ensure_future(life) for name, life in self._lives() if name not in self.plan.without or life.close()]
-        await asyncio.sleep(self.random.uniform(250.0, 550.0))
+        await asyncio.sleep(self.random.uniform(500.0, 900.0))
         self.faults.over = True
         self.calm = True
         for life in lives:
@@ -301,7 +329,7 @@ class World:
 
     def _lives(self) -> list[tuple[str, Any]]:
         ann, bob = shop.OWNERS
-        number = self.random.randint(4, 9)
+        number = self.random.randint(6, 12)
         lives: list[tuple[str, Person, tuple[Any, ...]]] = [
             ("customer-1", Customer(self, "customer-1"), (ann, number)),
             ("customer-2", Customer(self, "customer-2"), (bob, number)),
@@ -354,7 +382,7 @@ class World:
             return self._commit(process)
         text = self._texts.get(sql) or _CONTROL[sql]
         if text.faulty:
-            fault = self.faults.draw("read" if reading else "statement")
+            fault = self.faults.draw("read" if reading else "statement", text.times * process.times)
             if fault is not None:
                 self._suffer(process, text.name, fault)
         if text.name in self._split:
@@ -369,6 +397,8 @@ class World:
         if text.number < 0:
             self._control(text.name)
         elif not reading:
+            if text.name in _GUARDED and not rows:
+                self.counts.refused += 1
             self.history.see(text.name, params, rows, self.clock.ms())
         self._told(process, text, len(rows))
         return rows
@@ -383,12 +413,23 @@ class World:
 
     def before_turn(self, process: Process, operations: list[str]) -> bool:
         """Whether the process stands still with these operations decided and not written: what they were decided on goes out of date."""
-        fault = self.faults.draw("turn", _OF_HOLDERS if _IDLE.isdisjoint(operations) else 1.0)
+        fault = self.faults.draw("turn", 1.0 if _OF_HOLDERS.isdisjoint(operations) else _MORE_OFTEN)
         if fault is None:
             return False
         self._count(process, ", ".join(operations), fault)
         process.awake_at = self.clock.now + shop.LEASE * (0.2 + 2.0 * fault.degree)
+        process.until_replaced = fault.degree > _UNTIL_REPLACED
+        if process.until_replaced:
+            process.awake_at = self.clock.now + 6.0 * shop.LEASE
         return True
+
+    def _replaced(self, holder: str) -> None:
+        """The worst moment for a process to come back is when another has just taken over what it holds."""
+        worker = holder.rpartition(":")[0]
+        for process in self.processes:
+            if process.until_replaced and isinstance(process, WorkerProcess) and process.worker.id == worker:
+                process.until_replaced = False
+                process.awake_at = min(process.awake_at, self.clock.now + self.random.uniform(0.0, 4.0))
 
     def _crash_between(self, process: Process) -> None:
         """What two transactions in place of one make possible."""
@@ -414,7 +455,7 @@ class World:
                 raise error_of(kind)
 
     def _commit(self, process: Process) -> Rows:
-        fault = self.faults.draw("commit")
+        fault = self.faults.draw("commit", process.times if self.history.waits else _SELDOM)
         if fault is None:
             self._do_commit(process)
             return []
@@ -486,9 +527,7 @@ class World:
         """An event of the package's."""
         if self._burying:
             return
-        if isinstance(event, StaleWriteRefused):
-            self.counts.stale += 1
-        elif isinstance(event, Swept):
+        if isinstance(event, Swept):
             self.counts.swept += 1
         elif isinstance(event, LoopDied | BadRow):
             self.violated(f"worker: {event.text()}")

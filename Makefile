@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --max-worker-restart=0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo report airports failover hosts sizing test check matrix bench clean pytest-command example-fastapi example-flask example-django powerloss models mutants
+.PHONY: help setup demo report airports failover hosts sizing test check matrix bench clean pytest-command example-fastapi example-flask example-django powerloss models mutants simulate
 
 help:
 	@echo "make setup     create $(VENV) and install everything the other targets need"
@@ -25,6 +25,7 @@ help:
 	@echo "make powerloss cut the power after every write to a SQLite store, kill its process at every one, and count what is lost; LONG=1, SEED=n"
 	@echo "make models    explore the models of leases, dispatch and effects completely, with and without errors put in (spin and gcc); LONG=1"
 	@echo "make mutants   put one error after the other into a copy of the package; each must be found by the tests that are named for it"
+	@echo "make simulate  run the engine in simulated time from seeds, with everything that can go wrong; SEEDS=n, or SEED=n for one again"
 	@echo "make test      run the whole test suite"
 	@echo "make check     format, lint, types, import contracts"
 	@echo "make matrix    try every route as everybody on every kind of id, and print what came of it"
@@ -65,6 +66,11 @@ airports: $(STAMP)
 
 failover: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m rehearsals.failover
+
+# SEEDS=n: how many. SEED=n: that one alone. FROM=n: the first. PROCESSES=n: so many at once. MUTANTS=1: whether it finds what it is for.
+simulate: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m simulate.run $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(SEED),--seed '$(SEED)') \
+	    $(if $(FROM),--from '$(FROM)') $(if $(PROCESSES),--processes '$(PROCESSES)') $(if $(MUTANTS),--mutants)
 
 hosts: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m rehearsals.hosts

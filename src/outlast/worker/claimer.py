@@ -243,6 +243,8 @@ class Claimer:
         now = time.monotonic()
         due = [o for o in self._orphans if o[0] <= now]
         for orphan in due:
+            if orphan not in self._orphans:
+                continue  # both looks were due, after an outage, and the first one has found its tasks
             _, queue, holder = orphan
             rows = await self._store.run(claims.claimed_by(queue, holder))
             self._orphans.remove(orphan)

@@ -1,0 +1,105 @@
+"""Changes of the engine that the simulator has to find out: each takes one guard away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from types import ModuleType
+from typing import Any, Final
+
+from outlast.store.program import Program, Rows, Statement
+from outlast.store.programs import sweep
+from outlast.store.sqlite import subprograms, writer
+from simulate.world import Mutant
+
+Sql = Mapping[str, str]
+Change = Callable[[Sql], Sql]
+
+_HOLDER = "fence = :fence and holder = :holder"
+_LEASE = "lease_until > simulated_now()"
+
+
+def replaced(old: str, new: str, *names: str) -> Change:
+    """These statements with another text in place of one of theirs."""
+
+    def change(sql: Sql) -> Sql:
+        for name in names:
+            assert old in sql[name], f"{name} no longer says {old!r}"
+        return {**sql, **{name: sql[name].replace(old, new) for name in names}}
+
+    return change
+
+
+def all_of(*changes: Change) -> Change:
+    """One after the other."""
+    return lambda sql: reduce(lambda done, change: change(done), changes, sql)
+
+
+@contextmanager
+def _put(module: ModuleType, name: str, value: Any) -> Iterator[None]:
+    """While it lasts."""
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+@contextmanager
+def _finishing(finish: Callable[[Mapping[str, Any]], Program[Rows]]) -> Iterator[None]:
+    """While it lasts SQLite's finish is another one."""
+    with _put(writer, "SUBPROGRAMS", {**writer.SUBPROGRAMS, "finish": finish}):
+        yield
+
+
+def _without_state_guard(params: Mapping[str, Any]) -> Program[Rows]:
+    """Where no entry stands it does not give up: it is enough that the task has this fence."""
+    program = subprograms.finish(params)
+    statement = next(program)
+    try:
+        while True:
+            rows = yield statement
+            if statement.name == "end_entry" and not rows:
+                place = {name: statement.params[name] for name in ("tenant", "job_id", "no")}
+                ended = yield Statement("task_end", place)
+                if ended and ended[0][0] == "completed" and ended[0][1] == statement.params["fence"]:
+                    rows = [(ended[0][2], None, None)]
+            statement = program.send(rows)
+    except StopIteration as stop:
+        made: Rows = stop.value
+        return made
+
+
+MUTANTS: Final = (
+    Mutant("a finish of whatever fence", replaced(_HOLDER, "holder is not null", "end_entry")),
+    Mutant("a finish after the lease", replaced(_LEASE, "true", "end_entry")),
+    Mutant("a finish after the cancel", replaced("and not revoked", "", "end_entry")),
+    Mutant("a claim that does not raise the fence", replaced("fence = fence + 1", "fence = max(fence, 1)", "claim_one")),
+    Mutant(
+        "a finish that has no guard of the state",
+        replaced("values (:tenant, :job_id, :no, :body, :ref)", "values (:tenant, :job_id, :no, :body, :ref) on conflict do nothing", "insert_output"),
+        patch=lambda: _finishing(_without_state_guard),
+    ),
+    Mutant("a finish in two transactions", split=frozenset({"insert_output"})),
+    Mutant("a retry that commits before its attempt's row", split=frozenset({"insert_attempt"})),
+    Mutant("an admission that commits before its tasks", split=frozenset({"admit_input"})),
+    Mutant("a renewal of a lease that has ended", replaced(_LEASE, "true", "renew_one")),
+    Mutant(
+        "a sweep that does not look at the lease",
+        replaced("lease_until <= simulated_now()", "true", "ended_leases", "release_lost"),
+        patch=lambda: _put(sweep, "_still_lost", lambda entry, candidate: entry is not None and entry.holder is not None),
+    ),
+    Mutant("a retry by whoever asks", replaced(_HOLDER, "holder is not null", "release_entry")),
+    Mutant("a cancel that revokes nothing", replaced("set revoked = true", "set revoked = revoked", "revoke_entries")),
+    Mutant("a step of whoever asks", replaced(_HOLDER, "holder is not null", "store_step")),
+    Mutant("an effect that is intended by whoever asks", replaced(_HOLDER, "holder is not null", "effect_place")),
+    Mutant("an effect that is forgotten when it is met again", replaced("and state <> 'confirmed'", "", "intend_effect")),
+    Mutant("a claim that looks for no pause", replaced("q.paused_at is not null", "false", "claim_candidates", "keyed_candidates", "keyed_room")),
+    Mutant("a slot that is not freed", replaced("job_id = null, no = null, fence = null", "job_id = job_id", "free_slot")),
+    Mutant("a key that is not kept", replaced("on conflict do nothing", "on conflict (tenant, owner, key) do update set job_id = excluded.job_id", "admit_submission")),
+    Mutant("a purge that does not look at the time", replaced("j.purge_at <= simulated_now()", "true", "walk_jobs", "lock_due")),
+    Mutant("a sweep that finds nothing", replaced("where holder is not null", "where false and holder is not null", "ended_leases")),
+)
+"""The first six are those that the method asks for; the others are of the same kind."""

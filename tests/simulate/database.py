@@ -230,4 +230,3 @@ class SimulatedStore(SqliteStore):
 
     def notes(self) -> tuple[str, ...]:
         return ()
-

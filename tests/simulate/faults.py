@@ -14,7 +14,15 @@ Point = Literal["statement", "commit", "read", "turn", "answer"]
 
 KINDS: Final[dict[Point, tuple[tuple[str, int], ...]]] = {
     "statement": (("busy", 20), ("lost", 15), ("full", 4), ("crash", 44), ("freeze", 9), ("stall", 8)),
-    "commit": (("crash before", 18), ("crash after", 24), ("lost before", 19), ("lost after", 34), ("busy", 6), ("freeze", 4), ("pause", 12)),
+    "commit": (
+        ("crash before", 18),
+        ("crash after", 24),
+        ("lost before", 19),
+        ("lost after", 34),
+        ("busy", 6),
+        ("freeze", 4),
+        ("pause", 12),
+    ),
     "read": (("lost", 30), ("crash", 40), ("pause", 30)),
     "turn": (("pause", 1),),
     "answer": (("answer lost", 70), ("answer late", 30)),

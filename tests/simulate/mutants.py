@@ -79,7 +79,11 @@ MUTANTS: Final = (
     Mutant("a claim that does not raise the fence", replaced("fence = fence + 1", "fence = max(fence, 1)", "claim_one")),
     Mutant(
         "a finish that has no guard of the state",
-        replaced("values (:tenant, :job_id, :no, :body, :ref)", "values (:tenant, :job_id, :no, :body, :ref) on conflict do nothing", "insert_output"),
+        replaced(
+            "values (:tenant, :job_id, :no, :body, :ref)",
+            "values (:tenant, :job_id, :no, :body, :ref) on conflict do nothing",
+            "insert_output",
+        ),
         patch=lambda: _finishing(_without_state_guard),
     ),
     Mutant("a finish in two transactions", split=frozenset({"insert_output"})),
@@ -96,9 +100,15 @@ MUTANTS: Final = (
     Mutant("a step of whoever asks", replaced(_HOLDER, "holder is not null", "store_step")),
     Mutant("an effect that is intended by whoever asks", replaced(_HOLDER, "holder is not null", "effect_place")),
     Mutant("an effect that is forgotten when it is met again", replaced("and state <> 'confirmed'", "", "intend_effect")),
-    Mutant("a claim that looks for no pause", replaced("q.paused_at is not null", "false", "claim_candidates", "keyed_candidates", "keyed_room")),
+    Mutant(
+        "a claim that looks for no pause",
+        replaced("q.paused_at is not null", "false", "claim_candidates", "keyed_candidates", "keyed_room"),
+    ),
     Mutant("a slot that is not freed", replaced("job_id = null, no = null, fence = null", "job_id = job_id", "free_slot")),
-    Mutant("a key that is not kept", replaced("on conflict do nothing", "on conflict (tenant, owner, key) do update set job_id = excluded.job_id", "admit_submission")),
+    Mutant(
+        "a key that is not kept",
+        replaced("on conflict do nothing", "on conflict (tenant, owner, key) do update set job_id = excluded.job_id", "admit_submission"),
+    ),
     Mutant("a purge that does not look at the time", replaced("j.purge_at <= simulated_now()", "true", "walk_jobs", "lock_due")),
     Mutant("a sweep that finds nothing", replaced("where holder is not null", "where false and holder is not null", "ended_leases")),
 )

@@ -156,7 +156,9 @@ class Owner(Person):
             key = self.world.key_of(job.id, question.label)
             if action == "answer":
                 happened = bool(self.world.provider.happened[key])
-                given = {"happened": True, "outcome": {"number": self.world.provider.receipts[key].number}} if happened else {"happened": False}
+                given = (
+                    {"happened": True, "outcome": {"number": self.world.provider.receipts[key].number}} if happened else {"happened": False}
+                )
             elif action == "retry":
                 self.world.provider.allowed[key] += 1
         elif action == "answer":
@@ -200,9 +202,7 @@ class Planner(Person):
     async def live(self, owner: Principal) -> None:
         when, catch_up = Every(self.random.randint(60, 200)), self.random.choice(("skip", "one", 3))
         order = shop.Order(0)
-        await self.insist(
-            lambda client: client.schedule(shop.errand, order, name="nightly", when=when, owner=owner, catch_up=catch_up)
-        )
+        await self.insist(lambda client: client.schedule(shop.errand, order, name="nightly", when=when, owner=owner, catch_up=catch_up))
         while not self.world.calm:
             await self.rest(10.0, 30.0)
         await self.insist(lambda client: client.unschedule("nightly", principal=owner))

@@ -68,7 +68,9 @@ class Provider:
         self.happened[key] += 1
         self.receipts.setdefault(key, Receipt(len(self.receipts) + 1))
         if self.happened[key] > 1 + self.allowed[key]:
-            world.violated(f"G5: the effect {key[:12]} happened {self.happened[key]} times, {self.allowed[key]} of them by its owner's choice")
+            world.violated(
+                f"G5: the effect {key[:12]} happened {self.happened[key]} times, {self.allowed[key]} of them by its owner's choice"
+            )
 
     async def look_up(self, key: str) -> Confirmed[Receipt]:
         """Whether it happened."""

@@ -154,5 +154,6 @@ def _number(name: str, least: int) -> object:
 
     return read
 
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -37,7 +37,7 @@ def bench(mutant: Mutant | None = None) -> Iterator[Bench]:
     was_on = gc.isenabled()
     gc.disable()
     try:
-        with virtual(), (nullcontext() if mutant is None or mutant.patch is None else mutant.patch()):
+        with virtual(), nullcontext() if mutant is None or mutant.patch is None else mutant.patch():
             yield Bench(mutant)
     finally:
         if was_on:

@@ -225,7 +225,10 @@ class World:
         self.faults = Faults(seed, plan, intensity=self.random.choice((0.4, 1.0, 1.0, 1.6)))
         self.counts = Counts()
         self.sql = SQL if mutant is None else mutant.sql(SQL)
-        self._texts = {sql: _Text(name, number, times=_SELDOM if name in _LOOKING else 1.0) for number, (name, sql) in enumerate(sorted(self.sql.items()))}
+        self._texts = {
+            sql: _Text(name, number, times=_SELDOM if name in _LOOKING else 1.0)
+            for number, (name, sql) in enumerate(sorted(self.sql.items()))
+        }
         self._split = frozenset[str]() if mutant is None else mutant.split
         self.history = History(self.violated, self._replaced, retention_ms=round(shop.RETENTION * 1000))
         self.violations: list[str] = []
@@ -508,7 +511,7 @@ class World:
         counts.by_kind[fault.kind] = counts.by_kind.get(fault.kind, 0) + 1
         if fault.kind in CRASHES:
             counts.crashes += 1
-        elif fault.kind.startswith("lost ") :
+        elif fault.kind.startswith("lost "):
             counts.unknown += 1
         elif fault.kind in ("pause", "freeze", "stall"):
             counts.pauses += 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from contract.harness import ACCEPTED, CANCELLED, LEASE_MS, STALE, Harness
 from contract.plans import HANDLER, OTHER_HANDLER, a
-from outlast.domain.work import Settled, Woken
+from outlast.domain.work import Renewal, Settled, Woken
 from outlast.store.programs import claims, status
 
 
@@ -243,6 +246,20 @@ def test_t6_the_old_holder_cannot_renew_for_the_new_one(h: Harness) -> None:
     h.advance(5)
     assert h.renew(old, progress="mine") == [STALE]
     assert h.standing(job) == before
+
+
+@pytest.mark.parametrize("changed", [{"fence": 1}, {"fence": 3}, {"holder": "w1:9"}, {"no": 1}, {"tenant": "elsewhere"}], ids=str)
+def test_t6_each_word_of_a_claim_stands_in_the_guard_of_its_renewal(h: Harness, changed: dict[str, Any]) -> None:
+    """A holder has one claim of a task, so that its fence is a second belt; each holds by itself."""
+    job = h.admit()
+    h.hand_back(h.take())
+    held = h.take()
+    before = h.standing(job)
+    h.advance(5)
+    (verdict,) = h.run(claims.renew([Renewal(replace(held.ref, **changed), "not mine")], LEASE_MS))
+    assert verdict is STALE
+    assert h.standing(job) == before
+    assert h.renew(held) == [ACCEPTED]
 
 
 @pytest.mark.parametrize("spent", [0, 1])

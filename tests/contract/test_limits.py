@@ -12,6 +12,7 @@ from contract.plans import HANDLER, a
 from outlast.domain.limits import START, Limit
 from outlast.domain.model import TargetRef
 from outlast.domain.work import Claimed, Settled
+from outlast.store.program import Access, Operation, Program, Rows, Statement
 from outlast.store.programs import claims, completion, control, slots, status, sweep
 
 ONE, TWO = Limit("k", 1), Limit("k", 2)
@@ -369,6 +370,23 @@ def test_a_failure_may_let_its_key_rest(h: Harness) -> None:
     h.advance(1)
     h.wake()
     assert len(h.claim_keyed()) == 2
+
+
+def test_a_key_that_rests_since_it_was_looked_at_gives_no_slot(h: Harness) -> None:
+    """A claim looks at the keys first; what it takes is judged by the statement that takes it."""
+
+    def taken() -> Program[Rows]:
+        shares = {"tenants": ["acme"], "keys": ["k"], "limits": [2], "takes": [2]}
+        return (yield Statement("claim_keyed", {"queue": "default", "handlers": [HANDLER], "holder": "w1:9", "lease_ms": 1_000, **shares}))
+
+    for _ in range(3):
+        h.admit(a("one", limit=TWO))
+    h.fail(h.take_keyed(), pause_ms=5_000)
+    assert not h.run(Operation("taken", Access.STATEMENT, taken))
+    h.advance(4_999)
+    assert not h.run(Operation("taken", Access.STATEMENT, taken))
+    h.advance(1)
+    assert len(h.run(Operation("taken", Access.STATEMENT, taken))) == 2
 
 
 def test_a_key_rests_though_the_attempt_was_the_last(h: Harness) -> None:

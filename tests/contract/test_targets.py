@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contract.harness import BOB, RETENTION_MS, STRANGER, Harness, worker_of
-from contract.plans import a
+from contract.plans import HANDLER, a
 from outlast.domain.model import TargetRef
 from outlast.domain.work import Claimed, Control, Finished, Settled, Verdict
 from outlast.store.program import Access, Operation, Program
@@ -121,3 +121,13 @@ def test_the_owner_applies_once(h: Harness) -> None:
     assert apply(h, job, 0) is None
     assert h.run(targets.nothing_parked("acme", "ann", job, 0)) is True
     assert h.run(targets.parked("acme", "ann", job, 0)) is None
+
+
+def test_a_parked_result_is_its_owners_alone(h: Harness) -> None:
+    claimed = held(h)
+    h.park(claimed, '"mine"')
+    job = claimed.ref.job_id
+    assert h.run(targets.parked("acme", "ann", job, 0)) == ('"mine"', HANDLER)
+    for tenant, owner in (("acme", "bob"), ("elsewhere", "ann")):
+        assert h.run(targets.parked(tenant, owner, job, 0)) is None
+        assert h.run(targets.nothing_parked(tenant, owner, job, 0)) is True

@@ -226,6 +226,17 @@ def test_the_scopes_of_an_owner_and_of_the_tenant_do_not_meet(h: Harness) -> Non
     first(h)
 
 
+@pytest.mark.parametrize("policy", ["existing", "replace"])
+def test_each_scope_gives_its_own_active_job(h: Harness, policy: UniquePolicy) -> None:
+    """Whoever asks again is given, or replaces, the job of the same scope, and no other that has an equal key."""
+    theirs = [first(h, owner=owner) for owner in ("aaa", "zzz")]
+    mine = first(h, owner="bob")
+    job = h.admission(unique="u", owner="bob", policy=policy)
+    expected = Admitted(mine, replayed=True) if policy == "existing" else Admitted(job.job_id, replayed=False, replaced=mine)
+    assert h.submit_unique(job) == expected
+    assert [state(h, other)[0] for other in theirs] == ["open", "open"]
+
+
 def test_a_key_is_compared_to_the_byte(h: Harness) -> None:
     keys = ("u", "U", "u.", "~")
     jobs = [h.admission(unique=key, policy="reject") for key in keys]

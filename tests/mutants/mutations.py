@@ -138,7 +138,7 @@ MUTATIONS: Final = (
         "-- name: renew_one",
         "and fence = :fence and",
         "and",
-        (f"{_GUARDS}",),
+        (f"{_CONTRACT}claims.py::test_t6_each_word_of_a_claim_stands_in_the_guard_of_its_renewal",),
     ),
     Mutation(
         "a renewal waits for rows that others have: no SKIP LOCKED",
@@ -204,7 +204,7 @@ MUTATIONS: Final = (
         "-- name: finish",
         " for no key update) j,",
         ") j,",
-        (f"{_INTERLEAVE}attempt_with_attempt.py::test_every_order[grand: finish 0 x finish 1]",),
+        (f"{_INTERLEAVE}attempt_with_owner.py::test_every_order[grand: finish 0 x cancel]",),
     ),
     Mutation(
         "counters that are not grouped by job",
@@ -252,7 +252,7 @@ MUTATIONS: Final = (
         "-- name: satisfy_children",
         "(soft or :hard_too)",
         "true",
-        _lite("failure", "t3_an_optional_child_of_an_optional_failure_is_skipped"),
+        (f"{_CONTRACT}guards.py::test_guard_of_an_edge_lets_each_end_through_where_it_belongs",),
     ),
     Mutation(
         "an end leaves the unique key taken",
@@ -498,7 +498,7 @@ MUTATIONS: Final = (
         "-- name: active_job",
         "and active_scope = :scope ",
         "",
-        _lite("unique", "the_scopes_of_an_owner_and_of_the_tenant_do_not_meet"),
+        (f"{_CONTRACT}unique.py::test_each_scope_gives_its_own_active_job",),
     ),
     Mutation(
         "one more than the quota",
@@ -506,14 +506,6 @@ MUTATIONS: Final = (
         "def take(",
         'Statement("quota_open", place))[0][0] > quota',
         'Statement("quota_open", place))[0][0] > quota + 1',
-        _lite("quotas", "j1_as_many_as_the_quota_and_no_more"),
-    ),
-    Mutation(
-        "a quota that is not locked",
-        "store/sql/quotas.sql",
-        "-- name: hold_quota",
-        "do update set counted = q.counted",
-        "do update set counted = q.counted where false",
         (f"{_CONTRACT}quotas.py::test_j1_as_many_as_the_quota_and_no_more",),
     ),
     # -- slots of concurrency keys
@@ -547,7 +539,7 @@ MUTATIONS: Final = (
         "-- name: free_slots",
         "p.not_before > {now}",
         "false",
-        _lite("limits", "a_failure_may_let_its_key_rest"),
+        _lite("limits", "a_key_that_rests_since_it_was_looked_at_gives_no_slot"),
     ),
     # -- what is read for whom
     Mutation(
@@ -580,7 +572,7 @@ MUTATIONS: Final = (
         "-- name: parked_output",
         "and j.owner = :owner ",
         "",
-        _lite("targets", "the_owner_applies_once"),
+        _lite("targets", "a_parked_result_is_its_owners_alone"),
     ),
     # -- targets
     Mutation(
@@ -663,7 +655,7 @@ MUTATIONS: Final = (
         "def lost(",
         'return "replaced" if now >= self.lease_until else None',
         "return None",
-        ("tests/worker/test_keeper.py",),
+        ("tests/worker/test_effect_times.py",),
     ),
     Mutation(
         "a due time is fired by everybody who read it",

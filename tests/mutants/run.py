@@ -30,6 +30,7 @@ _ENDS = re.compile(r"^(?=-- name:|(?:async )?def |class |@)|^    (?=@|def |async
 _FAILED = 1
 _LIMIT = 600  # seconds; a mutant may wait for what never comes
 _TAIL = 15
+_WITHOUT = ("cacheprovider", "randomly", "schemathesis", "hypothesispytest")  # chance, and what takes long to import
 
 
 class Stale(Exception):
@@ -80,6 +81,7 @@ def try_out(mutation: Mutation) -> Tried:
         file = copy / mutation.file
         file.write_text(mutated(file.read_text("utf-8"), mutation), "utf-8")
         status, said = _pytest(mutation.tests, folder)
+    # Only by a test that failed: one that is not there, or could not begin, has noticed nothing.
     killed = status == _FAILED and " failed" in said.rstrip().rpartition("\n")[2]
     return Tried(mutation.name, killed, said, time.monotonic() - began)
 
@@ -87,7 +89,7 @@ def try_out(mutation: Mutation) -> Tried:
 def _pytest(tests: Sequence[str], package: str | None = None) -> tuple[int, str]:
     """Exit status and output."""
     environment = {**os.environ, **({} if package is None else {"PYTHONPATH": package})}
-    options = ["-n0", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--tb=short"]
+    options = ["-n0", "-x", "-q", "--tb=short", *(part for name in _WITHOUT for part in ("-p", f"no:{name}"))]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     try:
         ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections import Counter
@@ -47,7 +48,7 @@ def cut(history: History, *, seed: int, images: int, stop_at: int | None = None)
     changes = 1 + sum(not isinstance(event, Acknowledged) for event in history.events)
     each = max(2, -(-images // changes))
     report = Report()
-    folder = Path(tempfile.mkdtemp(prefix="outlast-images-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="outlast-images-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None))
     try:
         aftermath = Aftermath(folder, history.name)
         disk = Disk(history.name, history.start)

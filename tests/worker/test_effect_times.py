@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from outlast import Refused, Retry
+from outlast import Refused, Retry, Stopped
 from outlast.domain.effects import EffectRef, Intent, Judged, Met
 from outlast.domain.work import Claimed, TaskRef
 from outlast.store.program import Operation, Statement
@@ -18,6 +18,7 @@ from outlast.worker.hold import Hold
 from outlast.worker.outside import Calling, Made, Reporting
 
 TIMEOUT = 20.0
+LEASE = 500.0
 REF = TaskRef("acme", "00000000-0000-7000-8000-000000000001", 0, 2, "w1:1")
 EFFECT = EffectRef("acme", REF.job_id, "Mail", "mail", "hash")
 MINE = Intent(REF.job_id, 0, 2)
@@ -37,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def attempt() -> AttemptState:
     claimed = Claimed(REF, 0, "post@1:mail", "default", 600_000, 0, "Mail", None, "{}", "{}", "ann", "c1")
     state: Any = object.__new__(AttemptState)
-    state.hold = Hold(claimed, sent_at=1000.0, lease=500.0)
+    state.hold = Hold(claimed, sent_at=1000.0, lease=LEASE)
     state.max_output, state.effects, state.doubts = 10_000, set(), []
     return cast("AttemptState", state)
 
@@ -88,6 +89,18 @@ def test_a_call_that_would_begin_too_late_is_begun_anew(clock: SimpleNamespace, 
     calling = run.send(met("intended"))
     assert isinstance(calling, Calling)
     assert calling.timeout == TIMEOUT
+
+
+def test_e4_no_call_begins_without_a_lease(clock: SimpleNamespace) -> None:
+    """By this process's own clock, whoever has told it or not: another may have the task by now."""
+    run = effect(attempt(), wanted())
+    clock.now += LEASE - 1
+    assert asked(next(run)) == "begin"
+    clock.now += 1
+    assert reported(run.send(met("intended"))) == "refused"
+    with pytest.raises(Stopped) as stopped:
+        run.send(Made(Judged("refused", None)))
+    assert stopped.value.reason == "replaced"
 
 
 def repeating(clock: SimpleNamespace) -> Any:

@@ -18,7 +18,7 @@ from outlast.domain.defaults import Settings
 from outlast.domain.errors import Contended, Forbidden, Invalid, KeyReused, NotFound, NotRegistered, OutlastError
 from outlast.domain.ids import is_job_id
 from outlast.domain.kinds import Kind, Plan, Task
-from outlast.domain.model import Handle, Principal
+from outlast.domain.model import Handle, Principal, Unique
 from outlast.domain.registry import Registry
 from outlast.domain.requests import same_request
 from outlast.domain.work import Admitted, Control, KeyTaken, RerunSource, Tombstone
@@ -106,6 +106,8 @@ def test_prepare_fingerprints_the_request_and_nothing_else() -> None:
     different = {prepare(Book(2)).fingerprint, prepare(Book(3)).fingerprint, prepare(Book(2), kind=TYPESET).fingerprint}
     assert len(different) == 3
     assert prepare(Book(2), not_before=later).fingerprint in same
+    uniques = (None, Unique("a", "existing"), Unique("b", "existing"), Unique("a", "reject"))
+    assert len({prepare(Book(2), unique=unique).fingerprint for unique in uniques}) == len(uniques)
 
 
 # -- an input of an earlier version -------------------------------------------------------------------------------------

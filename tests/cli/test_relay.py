@@ -40,9 +40,11 @@ def test_rows_become_jobs_and_what_cannot_be_one_is_shown(shell: Shell, outbox: 
     assert job["kind"] == "order"
     said = shell.run("outbox", "status", "--from", place(shell), code=Exit.ATTENTION).stdout
     assert "1 row waits, the oldest since " in said
-    assert [line.split()[0] for line in said.splitlines()[1:]] == ["CODE", "not_registered", "invalid"]
+    assert [line.split()[0] for line in said.splitlines()[1:]] == ["CODE", "not_registered", "invalid", "SEQ", "3"]
     found = json.loads(shell.run("outbox", "status", "--from", place(shell), "--json", code=Exit.ATTENTION).stdout)
     assert (found["waiting"], found["put_off"], found["parked"]) == (1, {"not_registered": 1}, {"invalid": 1})
+    (row,) = found["parked_rows"]
+    assert (row["seq"], row["code"], row["detail"], len(row["id"])) == (3, "invalid", "input: the whole of it", 32)
     assert found["oldest_seconds"] >= 0
     assert shell.run("outbox", "retry", "--from", place(shell), "--code", "invalid").stdout == "1 row will be tried again\n"
     assert json.loads(shell.run("outbox", "retry", "--from", place(shell), "--json").stdout)["rows"] == 1

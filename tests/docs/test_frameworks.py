@@ -29,7 +29,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     exec(compile(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], "shop.py", "exec"), vars(module))  # noqa: S102 - the document's own
     migrate(module.jobs.url)
     with closing(sqlite3.connect("shop.db")) as db:
-        db.execute("create table report (month text)")
+        db.execute(re.findall(r'sqlite3 shop.db "(create table .*)"', text)[0])
     return module
 
 
@@ -47,6 +47,7 @@ def test_the_example_does_what_it_says(shop: Any) -> None:
             assert client.get(answer.headers["location"], headers=ANN).json()["state"] == "queued"
             assert client.get("/jobs/", headers=ANN).status_code == 200
             assert client.get("/jobs/").status_code == 401
+            assert client.post("/reports", json={"month": "2026-11"}, headers=ANN).json() == answer.json()
     else:
         flask = shop.app.test_client()
         with flask.session_transaction() as session:
@@ -54,7 +55,9 @@ def test_the_example_does_what_it_says(shop: Any) -> None:
         answer = flask.post("/reports", json={"month": "2026-11"})
         assert (answer.status_code, answer.headers["location"]) == (202, answer.json["url"])
         assert flask.get(answer.headers["location"]).json["state"] == "queued"
+        assert flask.post("/reports", json={"month": "2026-11"}).json == answer.json
         assert shop.app.test_client().get("/jobs/").status_code == 401
+        assert shop.app.test_client().post("/reports", json={"month": "2026-11"}).status_code == 401
         shop.extension.close()
         shop.Session.kw["bind"].dispose()
     assert rows() == 1

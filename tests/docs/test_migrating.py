@@ -8,13 +8,17 @@ import os
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Celery
+from fakeredis import FakeStrictRedis
+from rq import Queue
 
-from outlast import Outlast, Principal
+from outlast import Outlast, Principal, SyncContext
 from outlast.store.open import migrate, open_store
 from outlast.worker.runtime import Options, Worker
 
@@ -136,6 +140,37 @@ print(len(after.jobs.sync.list(principal=after.HOUSE).items))
 after.jobs.sync.close()
 """
     assert run(script, examples) == "1"
+
+
+def nothing_old() -> None:
+    """What is not moved yet."""
+
+
+LEGACY = re.compile(r"`(ctx\.effect\(\"legacy\", .*?, idempotent=True\))`")
+
+
+@pytest.mark.parametrize("library", ["celery", "rq"])
+async def test_the_effect_of_what_is_not_moved_yet_is_recorded(examples: Path, library: str) -> None:
+    """The line of the guide: what the old library gives back has to be JSON."""
+    (line,) = LEGACY.findall((ROOT / "docs" / "migrating" / f"from-{library}.md").read_text("utf-8"))
+    after: Any = importlib.import_module(f"examples.migrating.{library}.after")
+    names = {"args": ()}
+    if library == "celery":
+        app = Celery("old", broker="memory://")
+        names["old"] = app.task(name="old")(nothing_old)
+    else:
+        names |= {"queue": Queue(connection=FakeStrictRedis()), "old": print}
+
+    def call(ctx: SyncContext, nothing: dict[str, str]) -> str:
+        if library == "rq":  # as the guide says of its ids
+            effect = ctx.effect
+            asked = types.SimpleNamespace(
+                effect=lambda name, do, idempotent: effect(name, lambda key: do(re.sub(r"[^\w-]", "-", key)), idempotent=idempotent)
+            )
+        return str(eval(line, {**names, "ctx": asked if library == "rq" else ctx}))  # noqa: S307 - the guide's own
+
+    handle = await after.jobs.submit(after.jobs.task(name="call")(call), {}, owner=ANN)
+    await work(after.jobs, handle.id, who=ANN)
 
 
 def test_background_tasks_before(examples: Path) -> None:

@@ -16,6 +16,7 @@ from openapi_spec_validator import validate
 from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
+from starlette.applications import Starlette
 
 from integrations.conftest import engine_url
 from outlast import Invalid, Outlast, OutlastError, Principal, TransactionMisused
@@ -356,3 +357,156 @@ def test_behind_a_proxy_that_takes_the_prefix_away(url: str, tmp_path: Path) -> 
         answer = submit(client, "proxied")
         assert answer.headers["location"].startswith("https://shop.example/app/jobs/v1/jobs/")
         assert client.get("/jobs/v1/jobs").status_code == 200
+
+
+def test_a_session_that_is_none_submits_nothing(shop: Shop) -> None:
+    """It would be no transaction at all."""
+    mount(shop.app, shop.jobs, identify=shop.principal)
+    note = shop.jobs.registry.kinds["note"]
+    ann = Principal("acme", "none")
+
+    async def forgotten() -> None:
+        """Without its yield."""
+
+    @shop.app.post("/none")
+    async def none(submit: Annotated[Submit, Depends(submitter(shop.jobs, identify=lambda: ann, session=forgotten))]) -> None:
+        await submit(note, Note(text="x"))
+
+    @shop.app.post("/blocking-none")
+    def blocking(submit: Annotated[SyncSubmit, Depends(sync_submitter(shop.jobs, identify=lambda: ann, session=forgotten))]) -> None:
+        submit(note, Note(text="x"))
+
+    with TestClient(shop.app) as client:
+        for path in ("/none", "/blocking-none"):
+            with pytest.raises(TransactionMisused, match="None") as refused:
+                client.post(path)
+            assert refused.value.code == "session_invalid"
+    assert shop.jobs.sync.list(principal=ann).items == ()
+    shop.jobs.sync.close()
+
+
+@pytest.mark.parametrize("wrong", ["owner", "key", "kind", "unregistered"])
+def test_what_a_route_did_wrong_is_no_refusal(shop: Shop, wrong: str) -> None:
+    """Its client can do nothing about it."""
+    mount(shop.app, shop.jobs, identify=shop.principal)
+    note: Any = shop.jobs.registry.kinds["note"]
+    given: dict[str, Any] = {"owner": Principal("acme", "ann")}
+    given |= {"owner": {"owner": "ann"}, "key": {"key": "mein Schlüssel"}}.get(wrong, {})
+    kind: Any = {"kind": "note", "unregistered": make("sqlite:///other.db").registry.kinds["note"]}.get(wrong, note)
+
+    @shop.app.post("/wrong")
+    async def route() -> None:
+        await shop.jobs.submit(kind, Note(text="x"), **given)
+
+    with TestClient(shop.app) as client, pytest.raises(OutlastError):
+        client.post("/wrong")
+
+
+def test_an_input_that_does_not_fit_is_the_clients(shop: Shop) -> None:
+    mount(shop.app, shop.jobs, identify=shop.principal)
+    misfit: Any = Note(text=5)  # type: ignore[arg-type]
+
+    @shop.app.post("/misfit")
+    async def route() -> None:
+        await shop.jobs.submit(shop.jobs.registry.kinds["note"], misfit, owner=Principal("acme", "ann"))
+
+    with TestClient(shop.app) as client:
+        answer = client.post("/misfit")
+    assert (answer.status_code, answer.json()["pointers"]) == (422, ["/text"])
+
+
+@pytest.mark.parametrize(
+    ("raised", "api", "page"),
+    [
+        (HTTPException(303, headers={"Location": "/login"}), 401, 303),
+        (HTTPException(404), 404, 404),
+        (HTTPException(418), 403, 403),
+        (HTTPException(503, headers={"Retry-After": "7"}), 503, 503),
+        (HTTPException(500), 500, 500),
+    ],
+)
+def test_other_answers_of_a_dependency(shop: Shop, raised: HTTPException, api: int, page: int) -> None:
+    async def principal() -> Principal:
+        raise raised
+
+    mount(shop.app, shop.jobs, identify=principal)
+    with TestClient(shop.app, follow_redirects=False) as client:
+        answers = client.get("/jobs/v1/jobs"), client.get("/jobs/", headers={"Accept": "text/html"})
+    assert [answer.status_code for answer in answers] == [api, page]
+    assert answers[1].headers.get("location") == ("/login" if page == 303 else None)
+    assert answers[0].headers.get("retry-after") == ("7" if api == 503 else None)
+
+
+def test_a_dependency_that_wants_a_body_is_refused() -> None:
+    async def principal(note: dict[str, str]) -> Principal:
+        return Principal("acme", note["text"])
+
+    with pytest.raises(Invalid, match="body"):
+        mount(FastAPI(), Outlast("sqlite:///x.db", base_url="/jobs"), identify=principal)
+
+
+def test_a_parameter_of_the_address_is_logged_once(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    async def principal(user: str) -> Principal:
+        return Principal("acme", user)
+
+    mount(shop.app, shop.jobs, identify=principal)
+    with TestClient(shop.app) as client:
+        for _ in range(2):
+            assert client.get("/jobs/v1/jobs").status_code == 401
+    said = [record for record in caplog.records if "takes user from the address" in record.getMessage()]
+    assert len(said) == 1
+
+
+def test_a_root_path_whose_proxy_took_it_away(url: str) -> None:
+    """As the framework's own routes are found with it."""
+    jobs = make(url, base_url="/pre/jobs")
+    app = FastAPI()
+    app.root_path = "/pre"  # as an argument it is deprecated in the newest, and does the same
+    mount(app, jobs, identify=lambda: Principal("acme", "ann"), path="/jobs")
+    with TestClient(app) as client:
+        assert client.get("/jobs/v1/jobs").status_code == 200
+        assert 'href="/pre/jobs/' in client.get("/jobs/").text
+        assert client.get("/pre/jobs/v1/jobs").status_code == 200
+
+
+async def test_streams_end_in_an_application_within_another(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody runs its lifespan."""
+    heard: list[str] = []
+    application = mount(shop.app, shop.jobs, identify=shop.principal)
+    monkeypatch.setattr(application.service.watcher, "stop", lambda: heard.append("streams"))
+    main = FastAPI()
+    main.mount("/sub", shop.app)
+    earlier = signal.signal(signal.SIGTERM, lambda *_: heard.append("server"))
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        site: Any = main
+        for _ in range(2):
+            asked = scope_of("GET", "/sub/jobs/healthz", [(b"host", b"testserver")])
+            assert (await Site(shop.jobs, site).raw({**asked, "root_path": ""}, [b""])).status == 200
+        signal.raise_signal(signal.SIGTERM)
+        assert heard == ["streams", "server"]
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+        signal.signal(signal.SIGINT, interrupt)
+        await shop.jobs.close()
+
+
+@pytest.mark.parametrize("path", ["jobs", "/", ""])
+def test_a_path_that_is_none_is_refused(path: str) -> None:
+    with pytest.raises(Invalid, match="path= is a path from the root"):
+        mount(FastAPI(), Outlast("sqlite:///x.db", base_url="/jobs"), identify=lambda: None, path=path)
+
+
+def test_what_cannot_be_mounted_is_refused() -> None:
+    wrong: Any = Starlette()
+    jobs, app = Outlast("sqlite:///x.db", base_url="/jobs"), FastAPI()
+    with pytest.raises(Invalid, match="takes the FastAPI application"):
+        mount(wrong, jobs, identify=lambda: None)
+    mount(app, jobs, identify=lambda: None)
+    for path in ("/jobs", "/other"):
+        with pytest.raises(Invalid, match="once"):
+            mount(app, jobs, identify=lambda: None, path=path)
+    nothing: Any = None
+    for make_one in (submitter, sync_submitter):
+        with pytest.raises(Invalid, match="Outlast"):
+            make_one(nothing, identify=lambda: None, session=lambda: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -264,3 +265,67 @@ def test_a_process_that_was_forked_answers(tmp_path: Path) -> None:
     with Process(tmp_path, ["-W", "ignore", "-c", FORKED]) as process:
         assert process.process.wait(15) == 0, process.log
         assert process.said.splitlines() == ["before 200", "child 404 200", "done"]
+
+
+def test_nobody_in_an_own_route_is_401(shop: Shop) -> None:
+    @shop.app.post("/whose")
+    def whose() -> str:
+        return shop.extension.principal().subject
+
+    client = shop.app.test_client()
+    client.post("/login/ann")
+    assert client.post("/whose").text == "ann"
+    answer = shop.app.test_client().post("/whose")
+    assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json")
+
+
+def test_a_wrong_argument_of_an_own_route_is_its_own_defect(shop: Shop) -> None:
+    @shop.app.post("/wrong")
+    def wrong() -> None:
+        nobody: Any = None
+        shop.jobs.sync.submit(shop.jobs.registry.kinds["note"], Note(text="x"), owner=nobody)
+
+    with pytest.raises(Invalid, match="owner="):
+        shop.app.test_client().post("/wrong")
+
+
+@pytest.mark.parametrize(("status", "api", "page"), [(302, 401, 302), (404, 404, 404), (418, 403, 403)])
+def test_other_answers_of_the_function(shop: Shop, status: int, api: int, page: int) -> None:
+    def nobody() -> Principal | None:
+        flask.abort(flask.redirect("/login") if status == 302 else status)
+
+    app = Flask(__name__)
+    extension = FlaskJobs(shop.jobs, app, identify=nobody)
+    answers = [app.test_client().get(path, headers={"Accept": "text/html"}) for path in ("/jobs/v1/jobs", "/jobs/")]
+    assert [answer.status_code for answer in answers] == [api, page]
+    assert answers[1].headers.get("location") == ("/login" if page == 302 else None)
+    extension.close()
+
+
+def test_a_server_of_one_thread_opens_no_streams(shop: Shop, client: FlaskClient) -> None:
+    """One of them would hold up all other requests."""
+    sent: Any = {"json": {"kind": "note", "input": {"text": "x"}}, "headers": {"Idempotency-Key": "one-thread"}}
+    job: Any = client.post("/jobs/v1/jobs", **sent).json
+    one: Any = {"environ_overrides": {"wsgi.multithread": False}}
+    for path in ("/jobs/v1/events", f"/jobs/v1/jobs/{job['id']}/events"):
+        answer = client.get(path, **one)
+        assert (answer.status_code, answer.json and answer.json["code"]) == (429, "too_many_streams")
+    tag = client.get(f"/jobs/v1/jobs/{job['id']}").headers["etag"]
+    answer = client.get(f"/jobs/v1/jobs/{job['id']}?wait=20", headers={"If-None-Match": tag}, **one)
+    assert (answer.status_code, answer.json and answer.json["code"]) == (429, "too_many_waits")
+
+
+def test_a_stream_that_is_left_ends(shop: Shop, client: FlaskClient) -> None:
+    answer = client.get("/jobs/v1/events", environ_overrides={"wsgi.multithread": True})
+    assert answer.status_code == 200
+    limits = shop.app.wsgi_app._application.service.limits  # type: ignore[attr-defined]
+    assert limits.open("streams") == 1
+    answer.close()
+    while limits.open("streams"):  # its task is cancelled in the thread of its loop
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("path", ["jobs", "/"])
+def test_a_path_that_is_none_is_refused(path: str) -> None:
+    with pytest.raises(Invalid, match="path= is a path from the root"):
+        FlaskJobs(Outlast("sqlite:///x.db", base_url="/jobs"), identify=lambda: None, path=path)

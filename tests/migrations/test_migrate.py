@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from migrations.support import applied, record, tables
-from outlast.domain.errors import NotMigrated, StoreUnavailable
+from outlast import Outlast
+from outlast.domain.errors import Invalid, NotMigrated, StoreUnavailable
 from outlast.store import open as stores
 from outlast.store.open import open_store, parse
 from outlast.store.postgres import migrating as postgres
@@ -139,3 +140,10 @@ def test_a_role_without_rights_is_told_so(empty: Callable[[str], str]) -> None:
         server.execute(f"grant usage on schema outlast to limited_{name}".encode())
         server.execute(f"grant select on all tables in schema outlast to limited_{name}".encode())
     assert stores.migrate(limited) == (), "what lacks nothing is only read"
+
+
+def test_a_store_in_memory_is_refused() -> None:
+    """It would be another one for each connection."""
+    for call in (parse, open_store, stores.migrate, Outlast):
+        with pytest.raises(Invalid, match="name a file"):
+            call("sqlite:///:memory:")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import threading
 import time
 from dataclasses import replace
@@ -18,14 +19,15 @@ from invariants import check, query
 from outbox.conftest import SERVERS
 from outbox.outboxes import ANN, Order, Table, inbound, on, shop
 from outlast import Forbidden, Invalid, NotRegistered, Outlast, Plan, Principal, TargetRef, Unique
+from outlast.client.outbox import Door
 from outlast.domain.outbox import Mark
 from outlast.observe.correlation import correlation_id
 from outlast.observe.events import Event, OutboxRowPutOff
 from outlast.observe.hub import subscribe
 from outlast.relay import dialects
 from outlast.relay.dialects import DIALECTS, script
-from outlast.relay.inbound import Report
-from outlast.relay.source import Kept, OutboxMissing, Settled, Source, SourceUnavailable, Standing
+from outlast.relay.inbound import Inbound, Report
+from outlast.relay.source import Kept, OutboxMissing, Settled, Source, SourceForbidden, SourceUnavailable, Standing
 from outlast.store.open import migrate
 from servers.postgres import PostgresServer
 
@@ -405,3 +407,65 @@ def test_into_postgresql_with_all_that_may_happen_at_once(lite: Table, postgres_
     finally:
         jobs.sync.close()
         postgres_server.drop_database("outbox_store")
+
+
+def test_what_is_parked_says_where_the_fault_is_and_no_value(table: Table, jobs: Outlast) -> None:
+    table.ask(id="a", input='{"number": "MARKER"}')
+    table.ask(id="b", not_before=2**62)
+    table.ask(id="c", input="{MARKER")
+    table.ask("broken", id="d")
+    source = table.source()
+    assert Inbound(source, Door(jobs.desk.app, jobs.store)).run_once() == Report(4, parked=4)
+    parked = source.parked(most=10)
+    assert [(row.id, row.code, row.detail) for row in parked] == [
+        ("a", "invalid", "input: /number"),
+        ("b", "invalid_row", "not_before is no time: it is milliseconds since 1970, in UTC."),
+        ("c", "invalid", "input: the whole of it"),
+        ("d", "plan_failed", None),
+    ]
+    assert source.release("plan_failed") == 1
+    assert len(source.parked(most=10)) == 3
+    assert [row.id for row in source.parked(most=1)] == ["a"]
+
+
+def test_who_may_not_delete_is_told_before_anything_is_moved(postgres_server: PostgresServer) -> None:
+    url = postgres_server.create_database("outbox_rights")
+    table = Table("postgresql", url, lambda: psycopg.connect(url, autocommit=True))
+    try:
+        table.make()
+        table.run("create role outbox_reader")
+        table.run(f"grant select, update on {table.table} to outbox_reader")
+        as_reader = Source(f"{url}{'&' if '?' in url else '?'}options=-crole%3Doutbox_reader", table=table.table)
+        assert as_reader.standing() == Standing(0, None, {}, {})
+        with pytest.raises(SourceForbidden, match="Grant select, update and delete"):
+            as_reader.check()
+        table.run(f"grant delete on {table.table} to outbox_reader")
+        as_reader.check()
+        as_reader.close()
+    finally:
+        table.run("drop owned by outbox_reader")
+        table.run("drop role outbox_reader")
+        table.close()
+        postgres_server.drop_database("outbox_rights")
+
+
+@pytest.mark.parametrize(("column", "type"), [("input", "jsonb"), ("id", "uuid")])
+def test_a_table_of_another_form_is_told_at_once(postgres_server: PostgresServer, column: str, type: str) -> None:
+    url = postgres_server.create_database("outbox_form")
+    table = Table("postgresql", url, lambda: psycopg.connect(url, autocommit=True))
+    try:
+        table.make()
+        table.run(f"alter table {table.table} alter {column} drop default, alter {column} type {type} using {column}::{type}")
+        for ask in (table.source().check, table.source().standing):
+            with pytest.raises(OutboxMissing, match="another form"):
+                ask()
+    finally:
+        table.close()
+        postgres_server.drop_database("outbox_form")
+
+
+def test_the_relays_columns_take_no_text(lite: Table) -> None:
+    """SQLite would keep it, and the row would never come up."""
+    for column in ("due_at", "parked_at", "tries"):
+        with pytest.raises(sqlite3.IntegrityError):
+            lite.ask(**{column: "soon"})

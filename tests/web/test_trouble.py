@@ -148,7 +148,11 @@ async def test_what_identify_may_say(small: Site) -> None:
         (raising(unauthorized), 401, "Basic"),
         (raising(HTTPException(401)), 401, 'Bearer realm="outlast"'),
         (raising(HTTPException(403)), 403, None),
-        (raising(HTTPException(418)), 500, None),
+        (raising(HTTPException(418)), 403, None),
+        (raising(HTTPException(404)), 404, None),
+        (raising(HTTPException(303, headers={"Location": "/login"})), 401, 'Bearer realm="outlast"'),
+        (raising(HTTPException(502)), 503, None),
+        (raising(HTTPException(500)), 500, None),
         (lambda _request: "ann", 500, None),
     ):
         site = Site(small.jobs, small.jobs.asgi(identify=identify))

@@ -59,7 +59,7 @@ async def tidy(ctx: Context, nothing: dict[str, str]) -> None:
 def place(order: int, pages: int, who: Principal, *, later: timedelta = timedelta()) -> str:
     """Asks for a brochure; give transaction= to commit it with the order. The same key is the same job."""
     due = datetime.now(UTC) + later if later else None  # countdown and eta; no worker holds it until then
-    return jobs.sync.submit(brochure, Brochure(order, pages), owner=who, key=f"brochure-{order}", not_before=due).id
+    return jobs.sync.submit(brochure, Brochure(order, pages), owner=who, key=f"brochure-{order}-{pages}", not_before=due).id
 
 
 def schedule() -> None:

@@ -46,4 +46,4 @@ def brochure(plan: Plan[Brochure], wanted: Brochure) -> None:
 
 def place(order: int, pages: int, who: Principal, *, at: datetime | None = None) -> str:
     """Asks for a brochure; give transaction= to commit it with the order. The same key is the same job, whatever became of the answer."""
-    return jobs.sync.submit(brochure, Brochure(order, pages), owner=who, key=f"brochure-{order}", not_before=at).id
+    return jobs.sync.submit(brochure, Brochure(order, pages), owner=who, key=f"brochure-{order}-{pages}", not_before=at).id

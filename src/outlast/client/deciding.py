@@ -98,7 +98,7 @@ _UNDECIDED: Mapping[Control, Callable[[], OutlastError]] = {
     Control.OWNERS_ALONE: lambda: Forbidden(
         "Whether a call of unknown outcome is made again is for the owner of the job to say: it may happen twice."
     ),
-    Control.MISANSWERED: lambda: Invalid(ANSWER_SHAPE),
+    Control.MISANSWERED: lambda: Invalid(ANSWER_SHAPE, pointers=("/input",)),
 }
 """Why a decision was not taken."""
 

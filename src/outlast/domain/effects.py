@@ -193,9 +193,9 @@ def word_of(answer: str | None) -> Word:
         return Word("refused", None)
     given: JSON = json.loads(answer)
     if not isinstance(given, dict) or not isinstance(given.get("happened"), bool) or set(given) - {"happened", "outcome"}:
-        raise Invalid(ANSWER_SHAPE)
+        raise Invalid(ANSWER_SHAPE, pointers=("/input",))
     if not given["happened"]:
         if "outcome" in given:
-            raise Invalid(ANSWER_SHAPE)
+            raise Invalid(ANSWER_SHAPE, pointers=("/input",))
         return Word("refused", None)
     return Word("confirmed", dump(given.get("outcome"), limit=6 * len(answer) + 4, what="outcome"))

@@ -128,7 +128,11 @@ def asked(row: OutboxRow, *, limit: int) -> Asked:
         body = _needed(texts, "input")
     except Invalid as error:
         raise Invalid(error.message, code=INVALID_ROW) from None
-    return Asked(key, owner, kind, numbers["version"], parse(body, limit=limit), target, unique, not_before, correlation)
+    try:
+        given = parse(body, limit=limit)
+    except Invalid as error:
+        raise Invalid(error.message, code=error.code, pointers=error.pointers or ("",)) from None
+    return Asked(key, owner, kind, numbers["version"], given, target, unique, not_before, correlation)
 
 
 def _text(value: object, name: str) -> str | None:

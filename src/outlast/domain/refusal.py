@@ -37,7 +37,7 @@ class Refusal(Exception):
     def invalid(self, what: str, *, code: str | None = None) -> Invalid:
         """The refusal for the caller."""
         if self._whole:
-            return Invalid(f"The {what} {self.reason}.", code=code)
+            return Invalid(f"The {what} {self.reason}.", code=code, pointers=("",))
         place = pointer(reversed(self.path))
         at = f"at {place} " if place else ""
         return Invalid(f"The {what} {at}{self.reason}.", code=code, pointers=(place,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as Place
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from outlast.client.desk import Desk
 from outlast.domain.errors import OutlastError, QuotaExceeded
 from outlast.http.answers import base_of, problem_response
-from outlast.http.authentication import Authenticator, Identify
+from outlast.http.authentication import Authenticator, Identify, SignInElsewhere
 from outlast.http.call import Call, Service
 from outlast.http.guard import Guard
 from outlast.http.limits import Limits
@@ -34,7 +34,7 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        await self._app(scope, receive, send)
+        await self._app(_rooted(scope), receive, send)
 
     def stop(self) -> None:
         """Ends event streams and waits, so that the server can end: call it when the process is told to stop."""
@@ -54,6 +54,20 @@ class Application:
         if refusals.is_for_people(scope):
             return refusals.refusal(problem, base_of(configured, scope), scope, development=self.service.development)
         return problem_response(problem, configured, scope)
+
+
+def _rooted(scope: Scope) -> Scope:
+    """The request with a path that begins with the root's, as it should.
+
+    Under a host that names a root which its proxy took away, it begins with the part of it that the host itself mounted at.
+    """
+    root, path = scope.get("root_path", ""), scope.get("path", "")
+    if not root or path == root or path.startswith(f"{root}/"):
+        return scope
+    for at, sign in enumerate(root):
+        if sign == "/" and at and (path == root[at:] or path.startswith(f"{root[at:]}/")):
+            return {**scope, "path": root[:at] + path}
+    return scope
 
 
 class _Resource:
@@ -78,6 +92,10 @@ class _Resource:
             if route.access is not Access.PUBLIC:
                 call = Call(request, self._service, call.base, await self._service.authenticator.principal(request))
             response = await route.endpoint(call)
+        except SignInElsewhere as elsewhere:
+            if not route.page:
+                raise
+            response = RedirectResponse(elsewhere.location, elsewhere.status, {"Cache-Control": "no-store"})
         except QuotaExceeded as error:
             raise problem_of(error, retry_after=self._service.pacing.room_after(error.kind)) from error
         except OutlastError as error:

@@ -26,6 +26,9 @@ from outlast.observe.events import RequestFailed, place_of
 from outlast.observe.hub import emit
 
 HEARTBEAT: Final = 15.0
+WSGI_BEAT: Final = 2.0
+"""Seconds between two signs of life where a server of WSGI is around: it learns only by sending that its reader has gone."""
+_ENVIRON: Final = "wsgi_environ"
 RETRY_MS: Final = 2_000
 SEND_LIMIT: Final = 20.0
 """Seconds that a reader may leave what is sent to it unread."""
@@ -99,7 +102,9 @@ class Stream:
         await _end(send)
 
     async def _follow(self, send: Send, subscription: Subscription) -> None:
-        beat = time.monotonic() + HEARTBEAT
+        every = WSGI_BEAT if _ENVIRON in self._call.request.scope else HEARTBEAT
+        now = time.monotonic()
+        beat, ask = now + every, now + HEARTBEAT
         while True:
             for job in await subscription.news(max(beat - time.monotonic(), 0.0)):
                 await _part(send, event(job, self._call.base))
@@ -108,10 +113,12 @@ class Stream:
             if subscription.ended:
                 return
             if time.monotonic() >= beat:
-                if not await self._still_allowed():
+                due = time.monotonic() >= ask
+                if due and not await self._still_allowed():
                     return
                 await _part(send, b": \n\n")
-                beat = time.monotonic() + HEARTBEAT
+                now = time.monotonic()
+                beat, ask = now + every, now + HEARTBEAT if due else ask
 
     async def _still_allowed(self) -> bool:
         """Whether the same principal still stands behind the request, and may still see the job."""
@@ -135,6 +142,8 @@ async def job_events(call: Call) -> Response | Stream:
     """The stream of one job."""
     query(call.request)
     job = await call.job()
+    if not job.final:
+        _check_threads(call, "too_many_streams")
     known = _last_event_id(call)
     if known == etags.tag_of(job):
         if job.final and not job.stopping:
@@ -146,6 +155,7 @@ async def job_events(call: Call) -> Response | Stream:
 async def all_events(call: Call) -> Stream:
     """The stream of all jobs of the principal: it begins with all that are open."""
     query(call.request)
+    _check_threads(call, "too_many_streams")
     _last_event_id(call)
     open_jobs = await _pages(call, state="active", most=MOST_OPEN)
     newest = await call.desk.drive(reading.list_jobs(call.desk.app, call.principal, state=None, kind=None, limit=100, cursor=None))
@@ -165,6 +175,15 @@ async def _pages(call: Call, *, state: str, most: int) -> list[JobView]:
     return found
 
 
+def _check_threads(call: Call, code: str) -> None:
+    """Problem 429 under a server of WSGI that answers one request at a time: what stays open would hold up all others."""
+    environ = call.request.scope.get(_ENVIRON)
+    if environ is not None and not environ.get("wsgi.multithread"):
+        raise Problem(
+            code, "This server answers one request at a time. Ask for the job again and again instead.", headers={"Retry-After": "60"}
+        )
+
+
 def _last_event_id(call: Call) -> str | None:
     said = header(call.request, "last-event-id")
     if said is not None and len(said) > _MOST_TAG:
@@ -177,6 +196,7 @@ async def wait(call: Call, job: JobView, seconds: int) -> Response:
     known = header(call.request, "if-none-match")
     if known is None or not etags.matches(known, etags.strong(job)) or job.final:
         return _answer(call, job, known)
+    _check_threads(call, "too_many_waits")
     with call.service.limits.held("waits", call.principal):
         async with call.service.watcher.watching(reading_scope(call.principal), [job]) as subscription:
             listening = asyncio.ensure_future(subscription.news(min(seconds, LONGEST_WAIT)))

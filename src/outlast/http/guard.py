@@ -6,6 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -67,8 +68,9 @@ class Guard:
         try:
             await self._guarded(scope, arriving, answer, headers)
         finally:
-            correlation_id.reset(tokens[0])
-            traceparent.reset(tokens[1])
+            with suppress(ValueError):  # a request that was left is ended anywhere, in a context of its own
+                correlation_id.reset(tokens[0])
+                traceparent.reset(tokens[1])
             route = scope.get("outlast.route", "")
             emit(RequestEnded(scope["method"], route, answer.status, time.monotonic() - started, given))
 

@@ -16,7 +16,7 @@ __all__ = ["Call", "Response", "document", "served"]
 
 _REF: Final = "#/components/schemas/{name}"
 _EVERYWHERE: Final = ("bad_request", "target_too_long", "headers_too_large", "internal")
-_SIGNED_IN: Final = ("unauthenticated", "store_unavailable", "not_migrated", "contended")
+_SIGNED_IN: Final = ("unauthenticated", "unidentified", "store_unavailable", "not_migrated", "contended")
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ETag": {"description": "The tag of what is shown.", "schema": {"type": "string"}},
     "Retry-After": {"description": "Seconds after which to ask again.", "schema": {"type": "integer", "minimum": 0}},

@@ -64,6 +64,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = {
     "not_migrated": Entry(503, "The store is not at this version", retryable=True),
     "outcome_unknown": Entry(503, "It is not known whether this was accepted", retryable=True),
     "store_unavailable": Entry(503, "The store does not answer", retryable=True),
+    "unidentified": Entry(503, "It cannot be found out who you are", retryable=True),
 }
 
 RETRY_SECONDS: Final = 2

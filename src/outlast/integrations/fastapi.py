@@ -30,17 +30,21 @@ from fastapi.params import Depends as Dependency
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
+from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outlast.app import Outlast
-from outlast.domain.errors import Invalid, OutlastError
+from outlast.domain.errors import Invalid, OutlastError, TransactionMisused
 from outlast.domain.kinds import In, Kind
 from outlast.domain.model import Handle, Principal, TargetRef, Unique
+from outlast.domain.refusal import article
 from outlast.http.app import Application
 from outlast.http.openapi import document
 from outlast.http.problems import Problem
 from outlast.http.routes import ROUTES
-from outlast.integrations.answering import ACCEPTED, correlated, headers_of, prefix_of, refusal, told
+from outlast.integrations.answering import ACCEPTED, correlated, headers_of, prefix_of, refusal, signed_in, told
+from outlast.observe.events import RequestFailed
+from outlast.observe.hub import emit
 
 __all__ = ["Submit", "SyncSubmit", "accepted", "mount", "submitter", "sync_submitter"]
 
@@ -60,11 +64,18 @@ def mount(app: FastAPI, jobs: Outlast, *, identify: Callable[..., Any] | Depende
     application's own routes are answered as problem documents unless it handles OutlastError itself, what it submits carries the
     request's id, and its OpenAPI document has the API's calls. Invalid without a base_url.
     """
+    if not isinstance(app, FastAPI):
+        raise Invalid(
+            f"mount takes the FastAPI application, not {article(app)}. In Starlette: app.mount('/jobs', jobs.asgi(identify=...))."
+        )
     prefix = prefix_of(jobs, path)
+    if any(_is_there(route, jobs, prefix) for route in app.routes):
+        raise Invalid("This application has these jobs, or something else at that path, already; call mount once.")
     caller = _Caller(app, identify)
     application = jobs.asgi(identify=caller)
-    app.mount(prefix, application)
-    app.include_router(APIRouter(lifespan=_lifespan(jobs, application)))
+    placed = _Placed(application)
+    app.mount(prefix, placed)
+    app.include_router(APIRouter(lifespan=_lifespan(jobs, placed)))
     app.add_middleware(_Correlated)
 
     async def refused(request: Request, error: Exception) -> Response:
@@ -84,7 +95,7 @@ class Submit:
     def __init__(self, jobs: Outlast, owner: Principal, transaction: Any) -> None:  # noqa: ANN401 - the host's own session
         self._jobs = jobs
         self.owner = owner
-        self._transaction = transaction
+        self._transaction = _session(transaction)
 
     async def __call__(
         self,
@@ -115,7 +126,7 @@ class SyncSubmit:
     def __init__(self, jobs: Outlast, owner: Principal, transaction: Any) -> None:  # noqa: ANN401 - the host's own session
         self._jobs = jobs
         self.owner = owner
-        self._transaction = transaction
+        self._transaction = _session(transaction)
 
     def __call__(
         self,
@@ -144,10 +155,11 @@ def submitter(
     jobs: Outlast, *, identify: Callable[..., Any] | Dependency, session: Callable[..., Any] | Dependency
 ) -> Callable[..., Awaitable[Submit]]:
     """A dependency that gives a Submit: for who `identify` says, in the AsyncSession (or connection) that `session` gives the route too."""
+    _check_jobs(jobs)
     who, db = _depends(identify), _depends(session)
 
     async def dependency(principal: Any = who, transaction: Any = db) -> Submit:  # noqa: ANN401 - what the host's dependencies give
-        return Submit(jobs, _signed_in(principal), transaction)
+        return Submit(jobs, signed_in(principal), transaction)
 
     return dependency
 
@@ -156,10 +168,11 @@ def sync_submitter(
     jobs: Outlast, *, identify: Callable[..., Any] | Dependency, session: Callable[..., Any] | Dependency
 ) -> Callable[..., Awaitable[SyncSubmit]]:
     """The same with a Session (or connection) that blocks."""
+    _check_jobs(jobs)
     who, db = _depends(identify), _depends(session)
 
     async def dependency(principal: Any = who, transaction: Any = db) -> SyncSubmit:  # noqa: ANN401 - what the host's dependencies give
-        return SyncSubmit(jobs, _signed_in(principal), transaction)
+        return SyncSubmit(jobs, signed_in(principal), transaction)
 
     return dependency
 
@@ -181,6 +194,11 @@ class _Caller:
 
         self._app = app
         self.route = APIRoute("/", endpoint, methods=["GET"], response_model=None, dependency_overrides_provider=app)
+        if self.route.body_field is not None:
+            raise Invalid(
+                "The dependency that says who calls must not take a body: that is the request's own. A model as a parameter is one."
+            )
+        self._said = False
         self._asked = AsyncExitStackMiddleware(self.route.app)  # also where no application stands around, in `outlast serve`
 
     async def __call__(self, request: Request) -> Principal | None:
@@ -192,12 +210,20 @@ class _Caller:
         scope = {name: value for name, value in request.scope.items() if name != _HANDLERS}
         try:
             await self._asked({**scope, "app": self._app, _FOUND: found}, _nothing_more, _nowhere)
-        except RequestValidationError:
+        except RequestValidationError as error:
+            self._say(error)
             return None
         if not found:
             raise Invalid("The dependency that says who calls has answered the request by itself; it must return or raise.")
         principal: Principal | None = found[0]
         return principal
+
+    def _say(self, error: RequestValidationError) -> None:
+        """Logs once what of the address it asks for: a parameter that was meant as something else makes everybody nobody."""
+        asked = sorted({str(one["loc"][1]) for one in error.errors() if one["loc"][0] in ("query", "path")})
+        if asked and not self._said:
+            self._said = True
+            emit(RequestFailed("identify", f"the dependency takes {', '.join(asked)} from the address, and it was not there", ""))
 
 
 async def _nothing_more() -> Message:
@@ -230,18 +256,46 @@ def _depends(given: Callable[..., Any] | Dependency) -> Any:  # noqa: ANN401 - F
     return Depends(given)
 
 
-def _signed_in(principal: object) -> Principal:
-    if principal is None:
-        raise Problem("unauthenticated", "Sign in, and repeat the request.", headers={"WWW-Authenticate": 'Bearer realm="outlast"'})
-    if not isinstance(principal, Principal):
-        raise TypeError("the dependency that says who calls must return a Principal or None")
-    return principal
+def _check_jobs(jobs: object) -> None:
+    if not isinstance(jobs, Outlast):
+        raise Invalid(f"The jobs are an Outlast, not {article(jobs)}.")
 
 
-def _lifespan(jobs: Outlast, application: Application) -> Callable[[FastAPI], Any]:
+def _session(given: Any) -> Any:  # noqa: ANN401 - the host's own session
+    """Nothing in its place would be no transaction at all: the job would be there whatever becomes of the request."""
+    if given is None:
+        raise TransactionMisused(
+            "The dependency session= gave None, so that there is no transaction to submit in; it must yield or return the session.",
+            code="session_invalid",
+        )
+    return given
+
+
+class _Placed:
+    """The HTTP side where it is mounted. Streams end with the server also where no lifespan is run: that of an application in another."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self.has_lifespan = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self.has_lifespan and threading.current_thread() is threading.main_thread():
+            self.has_lifespan = True
+            _hear(self.application.stop)
+        await self.application(scope, receive, send)
+
+
+def _is_there(route: object, jobs: Outlast, prefix: str) -> bool:
+    if not isinstance(route, Mount):
+        return False
+    return route.path == prefix or (isinstance(route.app, _Placed) and route.app.application.service.desk is jobs.desk)
+
+
+def _lifespan(jobs: Outlast, placed: _Placed) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        with _told_to_stop(application.stop):
+        placed.has_lifespan = True
+        with _told_to_stop(placed.application.stop):
             try:
                 yield
             finally:
@@ -256,24 +310,33 @@ def _told_to_stop(stop: Callable[[], None]) -> Generator[None]:
 
     The end of the lifespan is too late: servers come to it when the last answer has ended, and an event stream does not end by itself.
     """
+    forget = _hear(stop) if threading.current_thread() is threading.main_thread() else None
+    try:
+        yield
+    finally:
+        if forget is not None:
+            forget()
+
+
+def _hear(stop: Callable[[], None]) -> Callable[[], None]:
+    """Calls `stop` from now on, in front of the server's own handlers; what is returned takes that back. For the main thread."""
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
     def heard(number: int, frame: FrameType | None) -> None:
         stop()
         before[number](number, frame)
 
-    if threading.current_thread() is threading.main_thread():
-        for told_by in (signal.SIGINT, signal.SIGTERM):
-            earlier = signal.getsignal(told_by)
-            if callable(earlier):  # a server's own; where there is none, the process ends at once
-                before[told_by] = earlier
-                signal.signal(told_by, heard)
-    try:
-        yield
-    finally:
+    def forget() -> None:
         for number, server in before.items():
             if signal.getsignal(number) is heard:
                 signal.signal(number, server)
+
+    for told_by in (signal.SIGINT, signal.SIGTERM):
+        earlier = signal.getsignal(told_by)
+        if callable(earlier):  # a server's own; where there is none, the process ends at once
+            before[told_by] = earlier
+            signal.signal(told_by, heard)
+    return forget
 
 
 def _describe(app: FastAPI, prefix: str, route: APIRoute) -> None:

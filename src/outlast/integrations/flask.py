@@ -11,7 +11,7 @@ import contextvars
 import io
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -22,6 +22,7 @@ from flask import Flask
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException as Refusal
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.test import EnvironBuilder
@@ -31,9 +32,11 @@ from outlast.cli.main import main
 from outlast.cli.options import STORE, TARGET
 from outlast.domain.errors import Invalid, OutlastError
 from outlast.domain.model import Handle, Principal
+from outlast.domain.refusal import article
 from outlast.domain.values import takes
 from outlast.http.app import Application
-from outlast.integrations.answering import ACCEPTED, correlated, headers_of, prefix_of, refusal, told
+from outlast.http.problems import Problem
+from outlast.integrations.answering import ACCEPTED, correlated, headers_of, prefix_of, refusal, signed_in, told
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -42,6 +45,7 @@ __all__ = ["FlaskJobs", "accepted"]
 
 _NAME: Final = "outlast"
 _ENVIRON: Final = "wsgi_environ"
+_TASK: Final = "outlast.task"
 in_hand = SimpleNamespace()
 """Holds, in a process that runs a command of `flask outlast`, the `Outlast` of its application: the command's TARGET."""
 
@@ -68,6 +72,8 @@ class FlaskJobs:
 
     def init_app(self, app: Flask) -> None:
         """Mounts API and page in the application, and adds the handler of errors and the commands."""
+        if not isinstance(app, Flask):
+            raise Invalid(f"init_app takes the Flask application, not {article(app)}.")
         if _NAME in app.extensions:
             raise Invalid("This application has its jobs already; call init_app once.")
         app.extensions[_NAME] = self
@@ -76,13 +82,18 @@ class FlaskJobs:
         hosting.wsgi_app = _Mounted(app.wsgi_app, self._prefix, application)
         self._mounted.append(hosting.wsgi_app)
 
-        def refused(error: OutlastError) -> flask.Response:
+        def refused(error: OutlastError | Problem) -> flask.Response:
             rule = flask.request.url_rule
             answer = refusal(application, error, {"root_path": ""}, route="" if rule is None else rule.rule)
             return flask.Response(bytes(answer.body), answer.status_code, dict(answer.headers))
 
         app.register_error_handler(OutlastError, refused)
+        app.register_error_handler(Problem, refused)
         app.cli.add_command(_command(self.jobs))
+
+    def principal(self) -> Principal:
+        """Who calls the present route, by `identify`; nobody is answered 401, as by the HTTP API."""
+        return signed_in(flask.current_app.ensure_sync(self._identify)())
 
     def close(self) -> None:
         """Gives this process's connections back, where no request is under way: at the end of a test, say. The next one opens new ones."""
@@ -128,7 +139,7 @@ class _Mounted:
             loop = self._loops.get(os.getpid())
             if loop is None:
                 loop = self._loops[os.getpid()] = _Loop(self._application)
-        return loop.adapter(environ, start_response)  # type: ignore[arg-type]  # its words for it
+        return loop.answer(environ, start_response)
 
     def close(self, jobs: Outlast) -> None:
         """Closes what the loop of this process holds, and ends it."""
@@ -145,7 +156,21 @@ class _Loop:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="outlast-http", daemon=True)
         self._thread.start()
-        self.adapter = ASGIMiddleware(application, loop=self._loop)  # type: ignore[arg-type]  # its words for it
+        self._application = application
+        self._adapter = ASGIMiddleware(self._begin, loop=self._loop)  # type: ignore[arg-type]  # its words for it
+
+    def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Generator[bytes]:
+        """The answer in parts. One that is left before its end ends there: the adapter would keep it waiting."""
+        try:
+            yield from self._adapter(environ, start_response)  # type: ignore[arg-type]  # its words for it
+        finally:
+            task: asyncio.Task[None] | None = environ.pop(_TASK, None)
+            if task is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(task.cancel)
+
+    async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[_ENVIRON][_TASK] = asyncio.current_task()
+        await self._application(scope, receive, send)
 
     def close(self, jobs: Outlast) -> None:
         """Gives connections back, and ends the thread."""
@@ -157,6 +182,11 @@ class _Loop:
         try:
             self._loop.run_forever()
         finally:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.wait(left))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
@@ -170,12 +200,13 @@ class _Caller:
         self._identify = identify
 
     def __call__(self, request: Request) -> Principal | None:
-        """Who calls; a 401 or 403 that the function aborts with as Starlette's. The body is not there: it is another's to read."""
+        """Who calls; what the function aborts with as Starlette's refusal. The body is not there: it is another's to read."""
         with self._app.request_context(_environ_of(request)):
             try:
                 return cast("Principal | None", self._app.ensure_sync(self._identify)())
             except HTTPException as error:
-                raise Refusal(error.code or 500) from error
+                answer = error.get_response()
+                raise Refusal(answer.status_code, headers=dict(answer.headers)) from error
 
 
 def _environ_of(request: Request) -> WSGIEnvironment:

@@ -413,9 +413,10 @@ class OutboxRowParked(Event):
     level: ClassVar[str] = "ERROR"
     seq: int
     code: str
+    detail: str = ""
 
     def text(self) -> str:
-        return f"row {self.seq} of the outbox is parked ({self.code})"
+        return f"row {self.seq} of the outbox is parked ({self.code}{': ' if self.detail else ''}{self.detail})"
 
 
 @dataclass(frozen=True, slots=True)

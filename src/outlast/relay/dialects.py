@@ -26,8 +26,11 @@ _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _MARIADB: Final = ("mariadb", "mysql")
 _MARIADB_PORT: Final = 3306
 _SSL: Final = frozenset({"ssl_ca", "ssl_cert", "ssl_key"})
-_PG_MISSING: Final = frozenset({"42P01", "42703", "3F000", "3D000"})
+_PG_MISSING: Final = frozenset({"42P01", "42703", "3F000", "3D000", "42804", "42883", "22P02"})
 _MARIADB_MISSING: Final = frozenset({1146, 1054, 1049})
+_PG_FORBIDDEN: Final = frozenset({"42501", "25006"})
+_MARIADB_FORBIDDEN: Final = frozenset({1044, 1142, 1143, 1227, 1290, 1792})
+_SQLITE_FORBIDDEN: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Dialect:
     begin: str
     lock_limit: str | None
     missing: Callable[[BaseException], bool]
+    forbidden: Callable[[BaseException], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ POSTGRESQL: Final = Dialect(
     "begin",
     f"set local lock_timeout = '{LOCK_LIMIT}s'",
     lambda error: getattr(error, "sqlstate", None) in _PG_MISSING,
+    lambda error: getattr(error, "sqlstate", None) in _PG_FORBIDDEN,
 )
 MARIADB: Final = Dialect(
     "mariadb",
@@ -73,6 +78,7 @@ MARIADB: Final = Dialect(
     "start transaction",
     f"set session innodb_lock_wait_timeout = {LOCK_LIMIT}",
     lambda error: bool(error.args) and error.args[0] in _MARIADB_MISSING,
+    lambda error: bool(error.args) and error.args[0] in _MARIADB_FORBIDDEN,
 )
 SQLITE: Final = Dialect(
     "sqlite",
@@ -84,6 +90,7 @@ SQLITE: Final = Dialect(
     None,
     # Its code is that of every error in a statement; those of the relay have no other.
     lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR,
+    lambda error: getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_FORBIDDEN,
 )
 DIALECTS: Final[Mapping[str, Dialect]] = {one.name: one for one in (POSTGRESQL, MARIADB, SQLITE)}
 

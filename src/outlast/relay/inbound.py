@@ -19,12 +19,12 @@ from outlast.domain.errors import (
     StillAdmitting,
     StoreUnavailable,
 )
-from outlast.domain.outbox import Mark, OutboxRow
+from outlast.domain.outbox import INPUT_TOO_LARGE, INVALID_ROW, UNDECODABLE, Mark, OutboxRow
 from outlast.domain.payload import check_code
 from outlast.domain.work import ActiveTaken, Admission, Admitted, KeyTaken
 from outlast.observe.events import OutboxRowFailed, OutboxRowParked, OutboxRowPutOff, OutboxRowsMoved, RelayWaits, place_of, reason_of
 from outlast.observe.hub import emit
-from outlast.relay.source import Kept, Settled, Source
+from outlast.relay.source import Kept, Settled, Source, SourceForbidden
 
 BATCH: Final = 100
 """Rows that are read at a time, where their inputs may not be too large for that."""
@@ -40,6 +40,8 @@ _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 PLAN_FAILED: Final = "plan_failed"
 FAILED: Final = "failed"
+_OF_ROWS: Final = frozenset({INVALID_ROW, UNDECODABLE, INPUT_TOO_LARGE})
+_MOST_DETAIL: Final = 1_000
 KEY_REUSED: Final = "key_reused"
 UNIQUE_ACTIVE: Final = "unique_active"
 
@@ -137,7 +139,7 @@ class Inbound:
                     raise
                 pause = min(_FIRST_PAUSE * 2 ** min(failures, _MOST_DOUBLINGS), _LONGEST_PAUSE) * random.uniform(0.5, 1)
                 failures += 1
-                emit(RelayWaits(error.code, reason_of(error), pause))
+                emit(RelayWaits(error.code, error.message if isinstance(error, SourceForbidden) else reason_of(error), pause))
             if pause:
                 stop.wait(pause)
 
@@ -165,7 +167,7 @@ class Inbound:
             emit(OutboxRowsMoved(len(settled.moved)))
         for one in settled.kept:
             if one.delay_ms is None:
-                emit(OutboxRowParked(one.mark.seq, one.code))
+                emit(OutboxRowParked(one.mark.seq, one.code, one.detail or ""))
             else:
                 emit(OutboxRowPutOff(one.mark.seq, one.code, one.delay_ms / 1000))
 
@@ -175,9 +177,19 @@ def _kept(row: OutboxRow, error: Exception, *, unknown: str) -> Kept:
     if isinstance(error, _LATER):
         return _later(row.mark, row.tries, error.code)
     if isinstance(error, OutlastError):
-        return Kept(row.mark, error.code if check_code(error.code) else Invalid.code, None)
+        return Kept(row.mark, error.code if check_code(error.code) else Invalid.code, None, _detail(error))
     emit(OutboxRowFailed(row.mark.seq, place_of(error)))
     return Kept(row.mark, unknown, None) if unknown == PLAN_FAILED else _later(row.mark, row.tries, unknown)
+
+
+def _detail(error: OutlastError) -> str | None:
+    """Where the fault of a row is. Only words of our own: a function of the application may have raised anything."""
+    if error.code in _OF_ROWS:
+        return error.message
+    if isinstance(error, Invalid) and error.pointers:
+        named = ", ".join(place or "the whole of it" for place in error.pointers)
+        return f"input: {named}"[:_MOST_DETAIL]
+    return None
 
 
 def _later(mark: Mark, tries: int, code: str) -> Kept:

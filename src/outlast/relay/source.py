@@ -23,6 +23,12 @@ class SourceUnavailable(StoreUnavailable):
     code = "source_unavailable"
 
 
+class SourceForbidden(SourceUnavailable):
+    """The user of the relay may not read or write the table of an outbox; nothing was changed there."""
+
+    code = "source_forbidden"
+
+
 class OutboxMissing(NotMigrated):
     """There is no outbox table of this form in the database."""
 
@@ -31,11 +37,22 @@ class OutboxMissing(NotMigrated):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A row that stays, and why. `delay_ms`: when it is tried again; None: not any more."""
+    """A row that stays, and why. `delay_ms`: when it is tried again; None: not any more. `detail`: where the fault is, without values."""
 
     mark: Mark
     code: str
     delay_ms: int | None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A row that is not tried any more: its number, its id, and what is wrong with it."""
+
+    seq: int
+    id: str
+    code: str
+    detail: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +86,11 @@ class Source:
         self.shown = self._address.shown
 
     def check(self) -> None:
-        """Whether the table is there, with all columns."""
+        """Whether the table is there, with all columns, and may be written."""
         with self._faults():
             self._opened()
+            for name in ("may_remove", "may_mark"):
+                self._execute(self._texts[name], [])
 
     def read(self, *, most: int, limit: int) -> list[OutboxRow]:
         """The oldest rows that may be tried now. An input of more than `limit` bytes is not read."""
@@ -85,7 +104,7 @@ class Source:
         # One order of rows for all relays, so that none waits for another that waits for it.
         kept = sorted(settled.kept, key=lambda one: one.mark.seq)
         later = [(one.code, one.delay_ms, one.mark.seq, one.mark.created_at) for one in kept if one.delay_ms is not None]
-        parked = [(one.code, one.mark.seq, one.mark.created_at) for one in kept if one.delay_ms is None]
+        parked = [(one.code, one.detail, one.mark.seq, one.mark.created_at) for one in kept if one.delay_ms is None]
         work = [(name, rows) for name, rows in (("remove", moved), ("put_off", later), ("park", parked)) if rows]
         if not work:
             return
@@ -105,6 +124,12 @@ class Source:
             {_word(row[1]): row[2] for row in rows if row[0] == _PARKED},
         )
 
+    def parked(self, *, most: int) -> list[Parked]:
+        """The oldest rows that are parked."""
+        with self._faults():
+            rows = self._run("parked", [most]).fetchall()
+        return [Parked(row[0], _word(row[1]), _word(row[2]), None if row[3] is None else _word(row[3])) for row in rows]
+
     def release(self, code: str | None) -> int:
         """Lets what is parked, or put off, be tried again at once, of one code or of all; how many rows."""
         with self._faults(), self._transaction():
@@ -121,6 +146,7 @@ class Source:
         if self._connection is None:
             self._connection = self._address.connect()
             self._execute(self._texts["probe"], [])
+            self._execute(self._texts["read"], [0, 0])  # no row; a column of another type fails here
 
     def _run(self, name: str, values: Sequence[Any]) -> Any:
         self._opened()
@@ -156,6 +182,11 @@ class Source:
             if self._address.dialect.missing(error):
                 advice = _TABLES.format(self._address.dialect.name)
                 raise OutboxMissing(f"The outbox table is missing at {self.shown}, or has another form. {advice}") from error
+            if self._address.dialect.forbidden(error):
+                raise SourceForbidden(
+                    f"The outbox at {self.shown} may not be read or written. Grant select, update and delete on the table to the relay's"
+                    " user (of SQLite, the right to write the file and its folder), and name a server that is no read-only copy."
+                ) from error
             raise SourceUnavailable(f"The outbox at {self.shown} cannot be reached, read or written.") from error
         except BaseException:
             self.close()

@@ -3,7 +3,7 @@
 
 -- name: probe
 -- Fails where the table, or a column, is missing.
-select seq, created_at, code, tries, due_at, parked_at, id, tenant, owner, roles, claims, kind, version, input, target_ref, target_version,
+select seq, created_at, code, detail, tries, due_at, parked_at, id, tenant, owner, roles, claims, kind, version, input, target_ref, target_version,
   unique_key, unique_policy, not_before, correlation_id
 from {outlast.outbox}
 where 1 = 0
@@ -25,11 +25,11 @@ delete from {outlast.outbox} where seq = {p} and created_at = {p}
 
 -- name: put_off
 -- Zero rows: as for remove.
-update {outlast.outbox} set code = {p}, tries = tries + 1, due_at = {now} + {p} where seq = {p} and created_at = {p}
+update {outlast.outbox} set code = {p}, detail = null, tries = tries + 1, due_at = {now} + {p} where seq = {p} and created_at = {p}
 
 -- name: park
 -- Zero rows: as for remove.
-update {outlast.outbox} set code = {p}, tries = tries + 1, parked_at = {now} where seq = {p} and created_at = {p}
+update {outlast.outbox} set code = {p}, detail = {p}, tries = tries + 1, parked_at = {now} where seq = {p} and created_at = {p}
 
 -- name: standing
 -- 0: waits; 1: is put off; 2: is parked.
@@ -38,7 +38,23 @@ from {outlast.outbox}
 group by 1, 2
 order by 1, 2
 
+-- name: parked
+-- The oldest of those that are parked.
+select seq, {short:id}, code, detail
+from {outlast.outbox}
+where parked_at is not null
+order by seq
+limit {p}
+
+-- name: may_remove
+-- Changes nothing; fails where it is not allowed.
+delete from {outlast.outbox} where 1 = 0
+
+-- name: may_mark
+-- As for may_remove.
+update {outlast.outbox} set code = null, detail = null, tries = tries + 1, due_at = null, parked_at = null where 1 = 0
+
 -- name: release
 -- Of all codes, or of one.
-update {outlast.outbox} set parked_at = null, due_at = null, code = null, tries = 0
+update {outlast.outbox} set parked_at = null, due_at = null, code = null, detail = null, tries = 0
 where code is not null and code = coalesce({p}, code)

@@ -34,6 +34,8 @@ def parse(url: str) -> Address:
         raise Invalid(f"A store is named by a URL such as {EXAMPLES}.")
     if scheme == "sqlite":
         host, slash, path = rest.partition("/")
+        if path == ":memory:":
+            raise Invalid("A store in memory would end with its connection: name a file, in a temporary folder for a test.")
         if host or not slash or not path or "?" in path:
             raise Invalid("A SQLite store is written sqlite:///relative/path or, with four slashes, sqlite:////absolute/path.")
         return Address("sqlite", unquote(path), f"sqlite:///{path}")

@@ -23,6 +23,7 @@ create table if not exists {table} (
     created_at bigint not null default (timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000),
     -- the relay's:
     code varchar(64),           -- why it was not moved
+    detail varchar(2000),       -- where that is: a column, or JSON pointers into the input
     tries integer not null default 0,
     due_at bigint,              -- when it is tried again
     parked_at bigint,           -- since when it is not tried any more

@@ -23,6 +23,7 @@ create table if not exists {table} (
     created_at bigint not null default (extract(epoch from clock_timestamp()) * 1000)::bigint,
     -- the relay's:
     code varchar(64),           -- why it was not moved
+    detail text,               -- where that is: a column, or JSON pointers into the input
     tries integer not null default 0,
     due_at bigint,              -- when it is tried again
     parked_at bigint            -- since when it is not tried any more

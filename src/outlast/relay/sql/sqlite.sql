@@ -24,7 +24,8 @@ create table if not exists {table} (
         check (typeof(created_at) = 'integer'),
     -- the relay's:
     code text,                  -- why it was not moved
-    tries integer not null default 0,
-    due_at integer,             -- when it is tried again
-    parked_at integer           -- since when it is not tried any more
+    detail text,               -- where that is: a column, or JSON pointers into the input
+    tries integer not null default 0 check (typeof(tries) = 'integer'),
+    due_at integer check (typeof(due_at) in ('integer', 'null')),       -- when it is tried again
+    parked_at integer check (typeof(parked_at) in ('integer', 'null'))  -- since when it is not tried any more
 );

@@ -112,7 +112,7 @@ def _words() -> Generator[None, None, None]:
                 ) from error
             case "InvalidRequestError" | "AsyncContextNotStarted" | "IllegalStateChangeError":
                 raise invalid(
-                    "SQLAlchemy does not let this session or connection be used now: its transaction has ended or is ending, or it was not "
+                    "SQLAlchemy does not let the session or connection be used now: its transaction has ended or is ending, or it was not "
                     "begun or awaited. Give one that can execute a statement."
                 ) from error
             case _:

@@ -15,18 +15,20 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.models import Session
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
 from django.test import Client, override_settings
+from starlette.requests import Request
 
 from integrations.django.conftest import on, tidy
 from integrations.django.shop.jobs import Order, parcel
 from outlast import Invalid, NotMigrated, Principal
 from outlast.cli.main import commands
-from outlast.integrations.django import Mounted, MountedWsgi, jobs, principal_of, store_url
+from outlast.integrations.django import Mounted, MountedWsgi, identify, jobs, principal_of, store_url
 from outlast.integrations.django.addresses import _postgresql
 from outlast.integrations.django.checks import check_settings
 from outlast.integrations.django.commands import TARGET, targeted
@@ -171,12 +173,36 @@ def test_whose_a_user_is(ann: Any) -> None:
         assert principal_of(ann) == Principal("company-ann", str(ann.pk), roles=["accountant"])
     with pytest.raises(Invalid, match="Nobody"):
         principal_of(AnonymousUser())
+    with pytest.raises(Invalid, match="not saved"):
+        principal_of(User(username="new"))
 
 
 def signed_in(user: Any) -> str:
     client = Client()
     client.force_login(user)
     return f"sessionid={client.cookies['sessionid'].value}"
+
+
+@pytest.mark.parametrize("alias", ["lite"], indirect=True)
+def test_a_session_is_only_read(alias: str, ann: Any) -> None:
+    client = Client()
+    client.force_login(ann)
+    key = client.cookies["sessionid"].value
+    request = Request({"type": "http", "headers": [(b"cookie", f"sessionid={key}".encode())]})
+    kept = Session.objects.get(pk=key)
+
+    def untouched() -> bool:
+        return Session.objects.get(pk=key).session_data == kept.session_data
+
+    assert identify(request) == principal_of(ann)
+    with override_settings(SECRET_KEY="new", SECRET_KEY_FALLBACKS=["for-tests"]):
+        assert identify(request) == principal_of(ann)
+        assert untouched()
+    ann.set_password("y")
+    ann.save()
+    assert identify(request) is None
+    assert untouched()
+    assert identify(Request({"type": "http", "headers": [(b"cookie", b"sessionid=stolen")]})) is None
 
 
 async def ask(app: Any, path: str, **headers: str) -> tuple[int, str]:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
-from django.test import Client, override_settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import Client, SimpleTestCase, override_settings
+from django.test.testcases import DatabaseOperationForbidden
 from starlette.requests import Request
 
 from integrations.django.conftest import on, tidy
@@ -137,12 +140,79 @@ def test_migrate_brings_the_store_up(databases: Path, tmp_path: Path) -> None:
         connections["deferred"].settings_dict["NAME"] = before
 
 
+def test_a_test_database_can_be_destroyed(default: None) -> None:
+    connection: Any = connections["default"]
+    before = connection.settings_dict["NAME"]
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    try:
+        jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "ann"))
+    finally:
+        connection.creation.destroy_test_db(before, verbosity=0)
+    assert connection.settings_dict["NAME"] == before
+
+
 def test_an_alias_that_django_forgets_is_opened_anew(databases: Path) -> None:
     with on("lite"):
         first = jobs.sync.store
         assert jobs.sync.store is first
     with on("default"):
         assert jobs.sync.store is not first
+
+
+class Apart(SimpleTestCase):
+    """A test that may not touch the database."""
+
+    __test__ = False
+
+    def runTest(self) -> None:  # noqa: N802 - unittest's name
+        with pytest.raises(DatabaseOperationForbidden):
+            jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "apart"))
+        with pytest.raises(DatabaseOperationForbidden):
+            asyncio.run(self._submit())
+        jobs.sync.close()
+
+    async def _submit(self, subject: str = "apart") -> None:
+        try:
+            await jobs.submit(parcel, Order("x"), owner=Principal("acme", subject))
+        finally:
+            await jobs.close()
+
+
+class Allowed(Apart):
+    databases = frozenset({"lite"})
+
+    def runTest(self) -> None:  # noqa: N802
+        jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "allowed"))
+        asyncio.run(self._submit("allowed"))
+
+
+def run(case: type[SimpleTestCase]) -> unittest.TestResult:
+    result = unittest.TestResult()
+    unittest.TestSuite([case()]).run(result)
+    return result
+
+
+@pytest.mark.parametrize("alias", ["lite"], indirect=True)
+@pytest.mark.parametrize("connected", [False, True])
+def test_a_test_that_may_not_touch_the_database_does_not(alias: str, connected: bool) -> None:
+    assert not jobs.sync.list(principal=Principal("acme", "apart")).items
+    if connected:
+        connections[alias].ensure_connection()
+    result = run(Apart)
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])
+    assert not jobs.sync.list(principal=Principal("acme", "apart")).items
+    result = run(Allowed)
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])
+
+
+@pytest.mark.parametrize("alias", ["lite"], indirect=True)
+def test_pytest_djangos_guard_is_asked(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def blocked(*args: object) -> None:
+        raise RuntimeError("Database access not allowed")
+
+    monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", blocked)
+    with pytest.raises(RuntimeError, match="not allowed"):
+        jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "blocked"))
 
 
 # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -281,12 +351,12 @@ def test_under_wsgi_too(alias: str, ann: Any) -> None:
     handle = jobs.sync.submit(parcel, Order("x"), owner=principal_of(ann))
     application = MountedWsgi(get_wsgi_application())
 
-    def answer(path: str, cookie: str = "") -> tuple[str, bytes]:
+    def answer(path: str, cookie: str = "", script: str = "", application: Any = application) -> tuple[str, bytes]:
         said: list[str] = []
         environ = {
             "REQUEST_METHOD": "GET",
             "PATH_INFO": path,
-            "SCRIPT_NAME": "",
+            "SCRIPT_NAME": script,
             "QUERY_STRING": "",
             "SERVER_NAME": "localhost",
             "SERVER_PORT": "80",
@@ -307,6 +377,12 @@ def test_under_wsgi_too(alias: str, ann: Any) -> None:
     assert status.startswith("200")
     assert json.loads(body)["id"] == handle.id
     assert answer("/admin/login/")[0].startswith("200")
+    with override_settings(OUTLAST={"database": alias, "base_url": "/app/jobs"}):
+        below = MountedWsgi(get_wsgi_application())
+        assert answer(handle.url, signed_in(ann), "/app", below)[0].startswith("200")
+        assert answer(f"/app{handle.url}", signed_in(ann), "", below)[0].startswith("200")
+        assert answer(handle.url, signed_in(ann), "", below)[0].startswith("404")
+        assert answer("/admin/login/", "", "/app", below)[0].startswith("200")
 
 
 async def test_an_identify_of_the_projects_own(databases: Path) -> None:
@@ -380,7 +456,7 @@ def test_every_command_of_manage_py_ends_its_process(databases: Path) -> None:
 def test_commands_run_on_the_projects_store(tmp_path: Path) -> None:
     def manage(*args: str) -> subprocess.CompletedProcess[str]:
         environ = {**os.environ, "PYTHONPATH": str(tmp_path), "DJANGO_SETTINGS_MODULE": "small", "PYTHONWARNINGS": "ignore"}
-        environ.pop("OUTLAST_STORE", None)
+        environ["OUTLAST_STORE"] = f"sqlite:///{tmp_path}/of-another-program.sqlite3"
         return subprocess.run(
             [sys.executable, "-m", "django", *args], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False
         )
@@ -403,6 +479,7 @@ def test_commands_run_on_the_projects_store(tmp_path: Path) -> None:
     done = manage("outlast_migrate")
     assert done.returncode == 0, done.stderr
     assert "is up to date" in done.stdout
+    assert not (tmp_path / "of-another-program.sqlite3").exists()
     (tmp_path / "note.json").write_text('{"text": "hello"}')
     made = manage("outlast_jobs", "submit", "note", "--input", "note.json", "--as", "acme:ann")
     assert made.returncode == 0, made.stderr

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.checks import run_checks
-from django.db import transaction
+from django.db import connections, transaction
 from django.test import override_settings
 
 from integrations.django.conftest import on, tidy
@@ -21,7 +21,7 @@ from integrations.django.shop.models import Purchase
 from outlast import Invalid, NotRegistered, Outlast, Principal
 from outlast.client.submitting import prepare_sent
 from outlast.integrations.django import framework, jobs
-from outlast.integrations.django.running import PLAIN, TaskCall, task_at
+from outlast.integrations.django.running import PLAIN, TaskCall, _tidy_async, task_at
 from worker.conftest import start
 
 __all__ = ["start"]
@@ -213,6 +213,24 @@ async def test_plain_and_async_tasks_are_done(alias: str, name: str, worker: Non
     assert (await work(await tasks.note_async.aenqueue(name))).return_value is True
     context = await work(await tasks.with_context.aenqueue(7))
     assert context.return_value == [context.id, 1, 7]
+
+
+async def test_async_tasks_share_no_connection(default: None) -> None:
+    both = asyncio.Barrier(2)
+
+    async def handler() -> Any:
+        connection = await sync_to_async(lambda: connections["lite"])()
+        await sync_to_async(connection.ensure_connection)()
+        await both.wait()
+        await asyncio.sleep(0)
+        assert await sync_to_async(lambda: connections["lite"])() is connection
+        return connection
+
+    ours = await sync_to_async(lambda: connections["lite"])()
+    first, second = await asyncio.gather(_tidy_async(handler)(), _tidy_async(handler)())
+    assert first is not second
+    assert ours not in (first, second)
+    assert (first.connection, second.connection) == (None, None)  # closed, each by its own thread
 
 
 async def test_a_snooze_is_no_attempt(alias: str, worker: None, work: Callable[..., Awaitable[Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -10,6 +11,7 @@ import click
 from django.core.management.base import BaseCommand, CommandError
 
 from outlast.cli.main import commands, main
+from outlast.cli.options import STORE
 from outlast.integrations.django.addresses import store_url
 from outlast.integrations.django.configuration import configuration
 
@@ -31,6 +33,8 @@ class OutlastCommand(BaseCommand):
             from outlast.integrations.django.mounting import application  # noqa: PLC0415 - an extra
 
             application()  # so that it is known who calls
+        # A variable goes before a default: one for another program's store would turn this project's commands to that.
+        os.environ.pop(STORE, None)
         main(
             [self.outlast, *targeted(command, argv[2:])],
             name=f"{Path(argv[0]).name} outlast",

@@ -54,13 +54,13 @@ def _user_of(session: Any) -> Any | None:
     empties one whose password has changed. Both are for the project's own views to do.
     """
     try:
-        pk = get_user_model()._meta.pk.to_python(session[SESSION_KEY])
+        pk = get_user_model()._meta.pk.to_python(session[SESSION_KEY])  # noqa: SLF001 - Django's documented name for it
         backend = session[BACKEND_SESSION_KEY]
     except KeyError:
         return None
     if backend not in settings.AUTHENTICATION_BACKENDS:
         return None
-    user = load_backend(backend).get_user(pk)
+    user: Any = load_backend(backend).get_user(pk)
     if not hasattr(user, "get_session_auth_hash"):
         return user
     signed = session.get(HASH_SESSION_KEY)

@@ -35,6 +35,7 @@ from outlast.integrations.django import Mounted, MountedWsgi, identify, jobs, pr
 from outlast.integrations.django.addresses import _postgresql
 from outlast.integrations.django.checks import check_settings
 from outlast.integrations.django.commands import TARGET, targeted
+from outlast.integrations.django.project import Project
 from outlast.store.open import parse, pending
 
 User = get_user_model()
@@ -105,6 +106,7 @@ def test_two_libraries_on_one_file_are_refused(databases: Path, monkeypatch: pyt
         ({"base_url": "jobs"}, "outlast.E001", "base_url"),
         ([], "outlast.E001", "dict"),
         ({"database": "deferred"}, "outlast.W001", "IMMEDIATE"),
+        ({"base_url": "/"}, "outlast.W002", "/jobs"),
     ],
 )
 def test_what_check_says(said: Any, code: str, words: str, default: None) -> None:
@@ -112,6 +114,14 @@ def test_what_check_says(said: Any, code: str, words: str, default: None) -> Non
         (found,) = check_settings()
     assert found.id == code
     assert words in f"{found.msg} {found.hint}"
+
+
+@pytest.mark.parametrize("said", [{"base_url": "jobs"}, {"tenant": "nowhere.at_all"}])
+def test_wrong_settings_are_for_the_check_to_say_and_for_each_call(said: Any, default: None) -> None:
+    with override_settings(OUTLAST=said):
+        project = Project()  # as an app's jobs.py does, before any check runs
+        with pytest.raises(ImproperlyConfigured):
+            project.sync.get("x", principal=Principal("acme", "ann"))
 
 
 def test_good_settings(alias: str) -> None:

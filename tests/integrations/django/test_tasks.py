@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, transaction
 from django.test import override_settings
 
@@ -197,6 +198,18 @@ def test_options_are_checked(default: None) -> None:
     assert "'retries'" in words
     assert "nowhere.to.be_found" in words
     assert not [error for error in run_checks() if error.id == "outlast.E004"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_attempts": 0}, {"max_attempts": "5"}, {"deadline": -1}, {"tenant": ""}, {"tenant": 5}, {"subject": "x" * 1000}]
+)
+def test_options_that_cannot_be_are_found_by_the_check(options: dict[str, Any], default: None) -> None:
+    with configured(**options):
+        (found,) = framework.part().task_backends["default"].check()
+        assert found.id == "outlast.E004"
+        assert next(iter(options)) in found.msg
+        with pytest.raises((ImproperlyConfigured, Invalid)):
+            tasks.note.enqueue()
 
 
 # ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,7 +34,7 @@ from outlast.cli.main import commands
 from outlast.integrations.django import Mounted, MountedWsgi, identify, jobs, principal_of, store_url
 from outlast.integrations.django.addresses import _postgresql
 from outlast.integrations.django.checks import check_settings
-from outlast.integrations.django.commands import TARGET, targeted
+from outlast.integrations.django.commands import TARGET, targeted, without_djangos
 from outlast.integrations.django.project import Project
 from outlast.store.open import parse, pending
 
@@ -459,6 +459,13 @@ def test_where_a_command_takes_an_application_it_is_the_projects(name: str, give
 def test_every_command_of_manage_py_ends_its_process(databases: Path) -> None:
     with pytest.raises(CommandError, match=r"manage\.py"):
         call_command("outlast_migrate")
+    with pytest.raises(CommandError, match=r"manage\.py"):
+        call_command("outlast_jobs", "list", "--json")
+
+
+def test_what_every_command_of_manage_py_takes_is_djangos() -> None:
+    given = ["list", "--settings", "a.b", "--json", "-v", "2", "-v3", "--verbosity=1", "--traceback", "--pythonpath=x", "--", "-v", "2"]
+    assert without_djangos(given) == ["list", "--json", "--", "-v", "2"]
 
 
 @pytest.mark.slow
@@ -495,6 +502,7 @@ def test_commands_run_on_the_projects_store(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     listed = json.loads(manage("outlast_jobs", "list", "--json").stdout)
     assert [job["kind"] for job in listed["items"]] == ["note"]
-    wrong = manage("outlast_worker", "--nonsense")
+    wrong = manage("outlast_worker", "--nonsense", "-v", "2", "--settings=small")
     assert wrong.returncode == 2
-    assert "Usage: __main__.py outlast worker" in wrong.stderr
+    assert "Usage: __main__.py outlast_worker [OPTIONS]\n" in wrong.stderr
+    assert "--nonsense" in wrong.stderr

@@ -45,6 +45,7 @@ class Project(Outlast):
     def __init__(self, *, settings: Settings | None = None) -> None:
         super().__init__(_PLACEHOLDER, base_url=_base_url(), settings=settings)
         self._named: str | None = None
+        self._own = True  # the alias's database, for which Django's guards and transactions speak
         self._at: str | None = None
         self._sync = _Sync(self._app, self._open, self.sessions, lambda: self._opened)
         register(self.registry)
@@ -63,6 +64,10 @@ class Project(Outlast):
         """See `Outlast`."""
         super().use(url)
         self._named = url
+        try:
+            self._own = url == store_url(self.alias)
+        except ImproperlyConfigured:
+            self._own = False
 
     async def close(self) -> None:
         """See `Outlast`. It opens nothing."""
@@ -70,7 +75,7 @@ class Project(Outlast):
             await self._opened.close()
 
     def _open(self) -> Store:
-        if self._named is None:
+        if self._own:
             ask(self.alias)
         url = self.url
         if self._opened is not None and self._at not in (None, url):
@@ -86,7 +91,7 @@ class Project(Outlast):
 
     def _watched(self, store: Store) -> Store:
         """A file has one writer at a time, which may be the very thread that asks."""
-        if isinstance(store, SqliteStore) and self._named is None:
+        if isinstance(store, SqliteStore) and self._own:
             store.before_write = self._refuse_inside
         return store
 

@@ -108,6 +108,12 @@ def test_what_json_does_not_have_is_refused(alias: str) -> None:
         tasks.note.enqueue({1, 2})
     with pytest.raises(Invalid):
         tasks.note.enqueue(float("nan"))
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="too deeply"):
+        tasks.note.enqueue(endless)
+    with pytest.raises(framework.part("exceptions").TaskException, match="priority"):
+        tasks.note.using(priority=True).enqueue()
 
 
 @pytest.mark.parametrize("queue", ["a queue", "q" * 101, "ü/x"])

@@ -68,8 +68,10 @@ class OutlastBackend(Base):
         self._jobs: Project = project()
 
     def validate_task(self, task: framework.TaskLike) -> None:
-        """See the framework; and a queue's name has letters, digits and _ . - only."""
+        """See the framework; and a queue's name has letters, digits and _ . - only, and a priority is a number."""
         super().validate_task(task)
+        if isinstance(task.priority, bool):
+            raise framework.invalid("The priority of a task is a whole number, not True or False.")
         try:
             check_name(task.queue_name, what="queue name")
         except Invalid as error:
@@ -78,7 +80,8 @@ class OutlastBackend(Base):
     def enqueue(self, task: framework.TaskLike, args: Iterable[Any], kwargs: Mapping[str, Any]) -> framework.ResultLike:
         """The result, READY: stored if, and as soon as, the transaction that is open commits; at once where none is.
 
-        InvalidTask for what the backend refuses, TypeError for arguments that JSON does not have; what `jobs.sync.submit` raises.
+        InvalidTask for what the backend refuses, TypeError or ValueError for arguments that JSON does not have; what `jobs.sync.submit`
+        raises.
         """
         self.validate_task(task)
         path = task.module_path

@@ -73,7 +73,12 @@ def _hide_targets(command: click.Command) -> None:
         _hide_targets(below)
     for param in command.params:
         if isinstance(param, click.Argument) and param.name == "target":
-            setattr(param, "get_usage_pieces", lambda ctx: [])  # noqa: ARG005, B010 - click has no other way
+            setattr(param, "get_usage_pieces", _no_pieces)  # noqa: B010 - click has no other way
+
+
+def _no_pieces(ctx: click.Context) -> list[str]:
+    del ctx
+    return []
 
 
 def without_djangos(given: Sequence[str]) -> list[str]:

@@ -78,7 +78,8 @@ def check_name(name: str, *, what: str) -> str:
     return name
 
 
-def _checked(options: TaskOptions) -> TaskOptions:
+def check_options(options: TaskOptions) -> TaskOptions:
+    """The options as they are; Invalid for what no task can have."""
     known = TaskOptions.__optional_keys__
     unknown = sorted(set(options) - known)
     if unknown:
@@ -239,7 +240,7 @@ class Task(Kind[In], AnyTask[Out_co]):
     def __init__(self, name: str, *, handler: Callable[..., Any], input_type: object, returns: object, options: TaskOptions) -> None:
         self.handler = handler
         self.returns = returns
-        self.options = _checked(options)
+        self.options = check_options(options)
         super().__init__(name, version=1, input_type=input_type, build=self._alone)
 
     def _alone(self, plan: Plan[In], _input: In) -> None:
@@ -264,7 +265,7 @@ class ItemTask(AnyTask[Out_co], Generic[In, Item, Out_co]):
         self.input_type = input_type
         self.item_type = item_type
         self.returns = returns
-        self.options = _checked(options)
+        self.options = check_options(options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -417,7 +418,7 @@ class Plan(Generic[In]):
             if not isinstance(parent, PlannedTask) or parent.plan is not self:
                 raise Invalid("after= takes what plan.task and plan.each of this same plan returned.")
         place = PlannedTask(label, self)
-        self.drafts.append(_Draft(place, task, _checked(options), tuple(dict.fromkeys(after)), usable, optional, item))
+        self.drafts.append(_Draft(place, task, check_options(options), tuple(dict.fromkeys(after)), usable, optional, item))
         return place
 
 

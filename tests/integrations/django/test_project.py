@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,26 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.models import Session
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
-from django.test import Client, override_settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import Client, SimpleTestCase, override_settings
+from django.test.testcases import DatabaseOperationForbidden
+from starlette.requests import Request
 
 from integrations.django.conftest import on, tidy
 from integrations.django.shop.jobs import Order, parcel
 from outlast import Invalid, NotMigrated, Principal
 from outlast.cli.main import commands
-from outlast.integrations.django import Mounted, MountedWsgi, jobs, principal_of, store_url
+from outlast.integrations.django import Mounted, MountedWsgi, identify, jobs, principal_of, store_url
 from outlast.integrations.django.addresses import _postgresql
 from outlast.integrations.django.checks import check_settings
-from outlast.integrations.django.commands import TARGET, targeted
+from outlast.integrations.django.commands import TARGET, targeted, without_djangos
+from outlast.integrations.django.project import Project
 from outlast.store.open import parse, pending
 
 User = get_user_model()
@@ -100,6 +106,7 @@ def test_two_libraries_on_one_file_are_refused(databases: Path, monkeypatch: pyt
         ({"base_url": "jobs"}, "outlast.E001", "base_url"),
         ([], "outlast.E001", "dict"),
         ({"database": "deferred"}, "outlast.W001", "IMMEDIATE"),
+        ({"base_url": "/"}, "outlast.W002", "/jobs"),
     ],
 )
 def test_what_check_says(said: Any, code: str, words: str, default: None) -> None:
@@ -107,6 +114,14 @@ def test_what_check_says(said: Any, code: str, words: str, default: None) -> Non
         (found,) = check_settings()
     assert found.id == code
     assert words in f"{found.msg} {found.hint}"
+
+
+@pytest.mark.parametrize("said", [{"base_url": "jobs"}, {"tenant": "nowhere.at_all"}])
+def test_wrong_settings_are_for_the_check_to_say_and_for_each_call(said: Any, default: None) -> None:
+    with override_settings(OUTLAST=said):
+        project = Project()  # as an app's jobs.py does, before any check runs
+        with pytest.raises(ImproperlyConfigured):
+            project.sync.get("x", principal=Principal("acme", "ann"))
 
 
 def test_good_settings(alias: str) -> None:
@@ -135,12 +150,79 @@ def test_migrate_brings_the_store_up(databases: Path, tmp_path: Path) -> None:
         connections["deferred"].settings_dict["NAME"] = before
 
 
+def test_a_test_database_can_be_destroyed(default: None) -> None:
+    connection: Any = connections["default"]
+    before = connection.settings_dict["NAME"]
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    try:
+        jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "ann"))
+    finally:
+        connection.creation.destroy_test_db(before, verbosity=0)
+    assert connection.settings_dict["NAME"] == before
+
+
 def test_an_alias_that_django_forgets_is_opened_anew(databases: Path) -> None:
     with on("lite"):
         first = jobs.sync.store
         assert jobs.sync.store is first
     with on("default"):
         assert jobs.sync.store is not first
+
+
+class Apart(SimpleTestCase):
+    """A test that may not touch the database."""
+
+    __test__ = False
+
+    def runTest(self) -> None:  # noqa: N802 - unittest's name
+        with pytest.raises(DatabaseOperationForbidden):
+            jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "apart"))
+        with pytest.raises(DatabaseOperationForbidden):
+            asyncio.run(self._submit())
+        jobs.sync.close()
+
+    async def _submit(self, subject: str = "apart") -> None:
+        try:
+            await jobs.submit(parcel, Order("x"), owner=Principal("acme", subject))
+        finally:
+            await jobs.close()
+
+
+class Allowed(Apart):
+    databases = frozenset({"lite"})
+
+    def runTest(self) -> None:  # noqa: N802
+        jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "allowed"))
+        asyncio.run(self._submit("allowed"))
+
+
+def run(case: type[SimpleTestCase]) -> unittest.TestResult:
+    result = unittest.TestResult()
+    unittest.TestSuite([case()]).run(result)
+    return result
+
+
+@pytest.mark.parametrize("alias", ["lite"], indirect=True)
+@pytest.mark.parametrize("connected", [False, True])
+def test_a_test_that_may_not_touch_the_database_does_not(alias: str, connected: bool) -> None:
+    assert not jobs.sync.list(principal=Principal("acme", "apart")).items
+    if connected:
+        connections[alias].ensure_connection()
+    result = run(Apart)
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])
+    assert not jobs.sync.list(principal=Principal("acme", "apart")).items
+    result = run(Allowed)
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])
+
+
+@pytest.mark.parametrize("alias", ["lite"], indirect=True)
+def test_pytest_djangos_guard_is_asked(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def blocked(*args: object) -> None:
+        raise RuntimeError("Database access not allowed")
+
+    monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", blocked)
+    with pytest.raises(RuntimeError, match="not allowed"):
+        jobs.sync.submit(parcel, Order("x"), owner=Principal("acme", "blocked"))
 
 
 # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,12 +253,36 @@ def test_whose_a_user_is(ann: Any) -> None:
         assert principal_of(ann) == Principal("company-ann", str(ann.pk), roles=["accountant"])
     with pytest.raises(Invalid, match="Nobody"):
         principal_of(AnonymousUser())
+    with pytest.raises(Invalid, match="not saved"):
+        principal_of(User(username="new"))
 
 
 def signed_in(user: Any) -> str:
     client = Client()
     client.force_login(user)
     return f"sessionid={client.cookies['sessionid'].value}"
+
+
+@pytest.mark.parametrize("alias", ["lite"], indirect=True)
+def test_a_session_is_only_read(alias: str, ann: Any) -> None:
+    client = Client()
+    client.force_login(ann)
+    key = client.cookies["sessionid"].value
+    request = Request({"type": "http", "headers": [(b"cookie", f"sessionid={key}".encode())]})
+    kept = Session.objects.get(pk=key)
+
+    def untouched() -> bool:
+        return Session.objects.get(pk=key).session_data == kept.session_data
+
+    assert identify(request) == principal_of(ann)
+    with override_settings(SECRET_KEY="new", SECRET_KEY_FALLBACKS=["for-tests"]):
+        assert identify(request) == principal_of(ann)
+        assert untouched()
+    ann.set_password("y")
+    ann.save()
+    assert identify(request) is None
+    assert untouched()
+    assert identify(Request({"type": "http", "headers": [(b"cookie", b"sessionid=stolen")]})) is None
 
 
 async def ask(app: Any, path: str, **headers: str) -> tuple[int, str]:
@@ -255,12 +361,12 @@ def test_under_wsgi_too(alias: str, ann: Any) -> None:
     handle = jobs.sync.submit(parcel, Order("x"), owner=principal_of(ann))
     application = MountedWsgi(get_wsgi_application())
 
-    def answer(path: str, cookie: str = "") -> tuple[str, bytes]:
+    def answer(path: str, cookie: str = "", script: str = "", application: Any = application) -> tuple[str, bytes]:
         said: list[str] = []
         environ = {
             "REQUEST_METHOD": "GET",
             "PATH_INFO": path,
-            "SCRIPT_NAME": "",
+            "SCRIPT_NAME": script,
             "QUERY_STRING": "",
             "SERVER_NAME": "localhost",
             "SERVER_PORT": "80",
@@ -281,6 +387,12 @@ def test_under_wsgi_too(alias: str, ann: Any) -> None:
     assert status.startswith("200")
     assert json.loads(body)["id"] == handle.id
     assert answer("/admin/login/")[0].startswith("200")
+    with override_settings(OUTLAST={"database": alias, "base_url": "/app/jobs"}):
+        below = MountedWsgi(get_wsgi_application())
+        assert answer(handle.url, signed_in(ann), "/app", below)[0].startswith("200")
+        assert answer(f"/app{handle.url}", signed_in(ann), "", below)[0].startswith("200")
+        assert answer(handle.url, signed_in(ann), "", below)[0].startswith("404")
+        assert answer("/admin/login/", "", "/app", below)[0].startswith("200")
 
 
 async def test_an_identify_of_the_projects_own(databases: Path) -> None:
@@ -347,6 +459,13 @@ def test_where_a_command_takes_an_application_it_is_the_projects(name: str, give
 def test_every_command_of_manage_py_ends_its_process(databases: Path) -> None:
     with pytest.raises(CommandError, match=r"manage\.py"):
         call_command("outlast_migrate")
+    with pytest.raises(CommandError, match=r"manage\.py"):
+        call_command("outlast_jobs", "list", "--json")
+
+
+def test_what_every_command_of_manage_py_takes_is_djangos() -> None:
+    given = ["list", "--settings", "a.b", "--json", "-v", "2", "-v3", "--verbosity=1", "--traceback", "--pythonpath=x", "--", "-v", "2"]
+    assert without_djangos(given) == ["list", "--json", "--", "-v", "2"]
 
 
 @pytest.mark.slow
@@ -354,7 +473,7 @@ def test_every_command_of_manage_py_ends_its_process(databases: Path) -> None:
 def test_commands_run_on_the_projects_store(tmp_path: Path) -> None:
     def manage(*args: str) -> subprocess.CompletedProcess[str]:
         environ = {**os.environ, "PYTHONPATH": str(tmp_path), "DJANGO_SETTINGS_MODULE": "small", "PYTHONWARNINGS": "ignore"}
-        environ.pop("OUTLAST_STORE", None)
+        environ["OUTLAST_STORE"] = f"sqlite:///{tmp_path}/of-another-program.sqlite3"
         return subprocess.run(
             [sys.executable, "-m", "django", *args], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False
         )
@@ -377,11 +496,13 @@ def test_commands_run_on_the_projects_store(tmp_path: Path) -> None:
     done = manage("outlast_migrate")
     assert done.returncode == 0, done.stderr
     assert "is up to date" in done.stdout
+    assert not (tmp_path / "of-another-program.sqlite3").exists()
     (tmp_path / "note.json").write_text('{"text": "hello"}')
     made = manage("outlast_jobs", "submit", "note", "--input", "note.json", "--as", "acme:ann")
     assert made.returncode == 0, made.stderr
     listed = json.loads(manage("outlast_jobs", "list", "--json").stdout)
     assert [job["kind"] for job in listed["items"]] == ["note"]
-    wrong = manage("outlast_worker", "--nonsense")
+    wrong = manage("outlast_worker", "--nonsense", "-v", "2", "--settings=small")
     assert wrong.returncode == 2
-    assert "Usage: __main__.py outlast worker" in wrong.stderr
+    assert "Usage: __main__.py outlast_worker [OPTIONS]\n" in wrong.stderr
+    assert "--nonsense" in wrong.stderr

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.checks import run_checks
-from django.db import transaction
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections, transaction
 from django.test import override_settings
 
 from integrations.django.conftest import on, tidy
@@ -21,7 +22,7 @@ from integrations.django.shop.models import Purchase
 from outlast import Invalid, NotRegistered, Outlast, Principal
 from outlast.client.submitting import prepare_sent
 from outlast.integrations.django import framework, jobs
-from outlast.integrations.django.running import PLAIN, TaskCall, task_at
+from outlast.integrations.django.running import PLAIN, TaskCall, _tidy_async, task_at
 from worker.conftest import start
 
 __all__ = ["start"]
@@ -107,6 +108,12 @@ def test_what_json_does_not_have_is_refused(alias: str) -> None:
         tasks.note.enqueue({1, 2})
     with pytest.raises(Invalid):
         tasks.note.enqueue(float("nan"))
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="too deeply"):
+        tasks.note.enqueue(endless)
+    with pytest.raises(framework.part("exceptions").TaskException, match="priority"):
+        tasks.note.using(priority=True).enqueue()
 
 
 @pytest.mark.parametrize("queue", ["a queue", "q" * 101, "ü/x"])
@@ -199,6 +206,18 @@ def test_options_are_checked(default: None) -> None:
     assert not [error for error in run_checks() if error.id == "outlast.E004"]
 
 
+@pytest.mark.parametrize(
+    "options", [{"max_attempts": 0}, {"max_attempts": "5"}, {"deadline": -1}, {"tenant": ""}, {"tenant": 5}, {"subject": "x" * 1000}]
+)
+def test_options_that_cannot_be_are_found_by_the_check(options: dict[str, Any], default: None) -> None:
+    with configured(**options):
+        (found,) = framework.part().task_backends["default"].check()
+        assert found.id == "outlast.E004"
+        assert next(iter(options)) in found.msg
+        with pytest.raises((ImproperlyConfigured, Invalid)):
+            tasks.note.enqueue()
+
+
 # ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -213,6 +232,24 @@ async def test_plain_and_async_tasks_are_done(alias: str, name: str, worker: Non
     assert (await work(await tasks.note_async.aenqueue(name))).return_value is True
     context = await work(await tasks.with_context.aenqueue(7))
     assert context.return_value == [context.id, 1, 7]
+
+
+async def test_async_tasks_share_no_connection(default: None) -> None:
+    both = asyncio.Barrier(2)
+
+    async def handler() -> Any:
+        connection = await sync_to_async(lambda: connections["lite"])()
+        await sync_to_async(connection.ensure_connection)()
+        await both.wait()
+        await asyncio.sleep(0)
+        assert await sync_to_async(lambda: connections["lite"])() is connection
+        return connection
+
+    ours = await sync_to_async(lambda: connections["lite"])()
+    first, second = await asyncio.gather(_tidy_async(handler)(), _tidy_async(handler)())
+    assert first is not second
+    assert ours not in (first, second)
+    assert (first.connection, second.connection) == (None, None)  # closed, each by its own thread
 
 
 async def test_a_snooze_is_no_attempt(alias: str, worker: None, work: Callable[..., Awaitable[Any]]) -> None:

@@ -125,6 +125,19 @@ def test_in_autocommit_the_job_is_committed_at_once(alias: str, name: str) -> No
     assert not connections[alias].in_atomic_block
 
 
+def test_a_transaction_begun_by_a_statement_is_joined(alias: str, name: str) -> None:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("BEGIN")
+        lost = buy(alias, name)
+        cursor.execute("ROLLBACK")
+        assert not there(lost)
+        assert not bought(alias, name)
+        cursor.execute("BEGIN")
+        kept = buy(alias, name)
+        cursor.execute("COMMIT")
+    assert there(kept)
+
+
 def test_with_autocommit_off_the_caller_commits(alias: str, name: str) -> None:
     transaction.set_autocommit(False, using=alias)
     try:
@@ -420,3 +433,19 @@ def test_an_immediate_transaction_reads_and_writes(lite: None, name: str) -> Non
         assert not bought("lite", name)
         job_id = buy("lite", name)
     assert there(job_id)
+
+
+def test_a_write_beside_the_threads_own_transaction_is_refused_at_once(lite: None, name: str) -> None:
+    with transaction.atomic(using="lite"):
+        job_id = buy("lite", name)
+        for call in (
+            lambda: jobs.sync.submit(parcel, Order(name), owner=ANN),
+            lambda: jobs.sync.cancel(job_id, principal=ANN),
+        ):
+            with pytest.raises(TransactionMisused, match="transaction='lite'") as raised:
+                call()
+            assert raised.value.code == "inside_transaction"
+        assert not there(job_id)  # what reads waits for nobody
+    jobs.sync.cancel(job_id, principal=ANN)
+    with transaction.atomic(using="deferred"):  # began as a reader, and has no lock
+        jobs.sync.submit(parcel, Order(name), owner=ANN)

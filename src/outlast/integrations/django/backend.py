@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from django.apps import apps
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
@@ -14,7 +15,7 @@ from django.utils.module_loading import import_string
 
 from outlast.domain.errors import Invalid
 from outlast.domain.ids import is_job_id, moment_of
-from outlast.domain.kinds import check_name
+from outlast.domain.kinds import TaskOptions, check_name, check_options
 from outlast.domain.model import Principal
 from outlast.integrations.django import framework
 from outlast.integrations.django.configuration import TENANT
@@ -42,6 +43,7 @@ else:
 
 SUBJECT: Final = "django-tasks"
 """Who owns the jobs of tasks, unless OPTIONS['subject'] says so."""
+APP: Final = "outlast.integrations.django"
 _OPTIONS: Final = ("tenant", "subject", "max_attempts", "deadline")
 
 
@@ -66,8 +68,10 @@ class OutlastBackend(Base):
         self._jobs: Project = project()
 
     def validate_task(self, task: framework.TaskLike) -> None:
-        """See the framework; and a queue's name has letters, digits and _ . - only."""
+        """See the framework; and a queue's name has letters, digits and _ . - only, and a priority is a number."""
         super().validate_task(task)
+        if isinstance(task.priority, bool):
+            raise framework.invalid("The priority of a task is a whole number, not True or False.")
         try:
             check_name(task.queue_name, what="queue name")
         except Invalid as error:
@@ -76,7 +80,8 @@ class OutlastBackend(Base):
     def enqueue(self, task: framework.TaskLike, args: Iterable[Any], kwargs: Mapping[str, Any]) -> framework.ResultLike:
         """The result, READY: stored if, and as soon as, the transaction that is open commits; at once where none is.
 
-        InvalidTask for what the backend refuses, TypeError for arguments that JSON does not have; what `jobs.sync.submit` raises.
+        InvalidTask for what the backend refuses, TypeError or ValueError for arguments that JSON does not have; what `jobs.sync.submit`
+        raises.
         """
         self.validate_task(task)
         path = task.module_path
@@ -99,7 +104,7 @@ class OutlastBackend(Base):
             max_attempts=self.options.get("max_attempts", 5),
             deadline=self.options.get("deadline", 600.0),
         )
-        owner = Principal(self._said("tenant", TENANT, task, call), self._said("subject", SUBJECT, task, call))
+        owner = Principal(self._owner("tenant", TENANT, task, call), self._owner("subject", SUBJECT, task, call))
         kind = self._jobs.registry.kind(ASYNC if inspect.iscoroutinefunction(task.func) else PLAIN)
         handle = self._jobs.sync.submit(kind, call, owner=owner, not_before=_aware(task.run_after), transaction=self._jobs.alias)
         result = result_of(task, call, handle.id, status="READY", enqueued_at=moment_of(handle.id))
@@ -126,15 +131,31 @@ class OutlastBackend(Base):
         for name in self.options:
             if name not in _OPTIONS:
                 yield Error(f"OPTIONS of the task backend {self.alias!r} has no {name!r}; it has {', '.join(_OPTIONS)}.", id="outlast.E004")
+        if not apps.is_installed(APP):
+            yield Error(f"The task backend {self.alias!r} needs {APP!r} in INSTALLED_APPS.", id="outlast.E004")
         try:
-            for name in ("tenant", "subject"):
-                self._function(name)
+            owner = {name: self._said(name, "x") if self._function(name) is None else "x" for name in ("tenant", "subject")}
         except ImproperlyConfigured as error:
             yield Error(str(error), id="outlast.E004")
+            return
+        said = {name: self.options[name] for name in ("max_attempts", "deadline") if name in self.options}
+        try:
+            check_options(cast("TaskOptions", said))
+            Principal(owner["tenant"], owner["subject"])
+        except Invalid as error:
+            yield Error(f"OPTIONS of the task backend {self.alias!r}: {error.message}", id="outlast.E004")
 
-    def _said(self, name: str, otherwise: str, task: framework.TaskLike, call: TaskCall) -> str:
+    def _owner(self, name: str, otherwise: str, task: framework.TaskLike, call: TaskCall) -> str:
         function = self._function(name)
-        return str(self.options.get(name, otherwise)) if function is None else function(task, call.args, call.kwargs)
+        return self._said(name, otherwise) if function is None else function(task, call.args, call.kwargs)
+
+    def _said(self, name: str, otherwise: str) -> str:
+        value = self.options.get(name, otherwise)
+        if not isinstance(value, str) or not value:
+            raise ImproperlyConfigured(
+                f"OPTIONS[{name!r}] of the task backend {self.alias!r} is a text, or a function or the dotted path of one."
+            )
+        return value
 
     def _function(self, name: str) -> Callable[..., str] | None:
         value = self.options.get(name)

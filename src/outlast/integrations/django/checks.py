@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's word for it
 from django.core.exceptions import ImproperlyConfigured
@@ -42,14 +43,23 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[CheckMe
         store_url(alias)
     except ImproperlyConfigured as error:
         return [Error(str(error), id="outlast.E003")]
+    found: list[CheckMessage] = []
+    if not urlsplit(configuration().base_url).path.rstrip("/"):
+        found.append(
+            Warning(
+                "OUTLAST['base_url'] has no path, and the root is Django's: Mounted and MountedWsgi refuse it.",
+                hint="OUTLAST['base_url'] = '/jobs'",
+                id="outlast.W002",
+            )
+        )
     mode = str(connection.settings_dict["OPTIONS"].get("transaction_mode") or "").upper()
     if connection.vendor == "sqlite" and mode not in ("IMMEDIATE", "EXCLUSIVE"):
-        return [
+        found.append(
             Warning(
                 f"Transactions on {alias!r} begin as readers, so one that has read and then submits a job is refused with Contended if "
                 "another has written meanwhile.",
                 hint=f"DATABASES[{alias!r}]['OPTIONS'] = {{'transaction_mode': 'IMMEDIATE'}}",
                 id="outlast.W001",
             )
-        ]
-    return []
+        )
+    return found

@@ -48,7 +48,10 @@ def missing(words: str) -> Exception:
 
 def normalized(value: Any) -> Any:
     """A value as JSON has it; TypeError or ValueError for what JSON does not have."""
-    return (part("base")).normalize_json(value)
+    try:
+        return part("base").normalize_json(value)
+    except RecursionError:
+        raise ValueError("That is nested too deeply to be stored, or contains itself.") from None
 
 
 def path_of(of: Any) -> str:

@@ -81,10 +81,11 @@ class MountedWsgi:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answers one request."""
-        path = str(environ.get("PATH_INFO", ""))
+        script, info = str(environ.get("SCRIPT_NAME", "")), str(environ.get("PATH_INFO", ""))
+        path = script + info  # as the browser asked for it; SCRIPT_NAME is what the server has taken off
         if path != self._prefix and not path.startswith(f"{self._prefix}/"):
             return self._django(environ, start_response)
-        below = {**environ, "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + self._prefix, "PATH_INFO": path.removeprefix(self._prefix)}
+        below = {**environ, "SCRIPT_NAME": self._prefix, "PATH_INFO": path.removeprefix(self._prefix)}
         return self._below()(below, start_response)
 
     def _below(self) -> WsgiApp:

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Final, cast
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.apps import apps
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 
 from outlast.domain.errors import OutlastError
 from outlast.domain.failures import Failure, Permanent, Snooze
@@ -106,15 +106,18 @@ def _tidy(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _tidy_async(handler: Callable[..., Any]) -> Callable[..., Any]:
-    close = sync_to_async(close_old_connections, thread_sensitive=True)
+    """Each run has a thread and connections of its own, as Django's ASGI handler gives to each request.
+
+    Otherwise all async tasks of a process would share one connection, and be in each other's transactions. They end with the thread.
+    """
 
     @functools.wraps(handler)
     async def tidy(*arguments: Any) -> Any:
-        await close()
-        try:
-            return await handler(*arguments)
-        finally:
-            await close()
+        async with ThreadSensitiveContext():
+            try:
+                return await handler(*arguments)
+            finally:
+                await sync_to_async(connections.close_all, thread_sensitive=True)()
 
     return tidy
 

@@ -51,9 +51,11 @@ class DjangoCaller:
             if family(error) in ("psycopg", "sqlite3"):
                 raise StoreUnavailable("Django could not connect to the database of transaction=. Nothing was written.") from error
             raise
+        # A transaction that was begun by a statement, without Django, is open as well: the driver knows.
         if connection.vendor == "sqlite":
-            return Standing("sqlite", open=not by_itself)
-        return replace(standing(connection.connection), open=not by_itself)
+            return Standing("sqlite", open=not by_itself or connection.connection.in_transaction)
+        stands = standing(connection.connection)
+        return replace(stands, open=stands.open or not by_itself)
 
     def execute(self, sql: str, params: Mapping[str, Any]) -> Rows:
         """See `Caller`.

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -44,6 +44,8 @@ class SqliteStore:
     def __init__(self, path: str, *, now: str = CLOCK, patience: float = PATIENCE) -> None:
         self.path = path
         self.hints = Hints()
+        self.before_write: Callable[[], None] | None = None
+        """Asked in a thread that is about to wait for a write: refuses what would wait for the thread itself."""
         self._sql = statements(now)
         self._patience = patience
         self._pid = os.getpid()
@@ -68,6 +70,8 @@ class SqliteStore:
 
     def run_sync(self, operation: Operation[T]) -> T:
         """Runs the operation in the store's threads and waits; see `Store`."""
+        if self.before_write is not None and operation.access is not Access.READ:
+            self.before_write()
         tries = Tries(operation, now=time.monotonic(), patience=self._patience)
         while True:
             try:

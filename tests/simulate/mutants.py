@@ -17,6 +17,8 @@ Sql = Mapping[str, str]
 Change = Callable[[Sql], Sql]
 
 _HOLDER = "fence = :fence and holder = :holder"
+_OUTPUT = "values (:tenant, :job_id, :no, :body, :ref)"
+_ANEW = "on conflict (tenant, owner, key) do update set job_id = excluded.job_id"
 _LEASE = "lease_until > simulated_now()"
 
 
@@ -37,7 +39,7 @@ def all_of(*changes: Change) -> Change:
 
 
 @contextmanager
-def _put(module: ModuleType, name: str, value: Any) -> Iterator[None]:
+def _put(module: ModuleType | type, name: str, value: Any) -> Iterator[None]:
     """While it lasts."""
     before = getattr(module, name)
     setattr(module, name, value)
@@ -52,6 +54,21 @@ def _finishing(finish: Callable[[Mapping[str, Any]], Program[Rows]]) -> Iterator
     """While it lasts SQLite's finish is another one."""
     with _put(writer, "SUBPROGRAMS", {**writer.SUBPROGRAMS, "finish": finish}):
         yield
+
+
+def _answering_first(self: writer.Writer, batch: list[writer.Request]) -> list[tuple[writer.Request, Any, Exception | None]]:
+    """As the writer's own, but who asked is told before the commit."""
+    connection = self._open()
+    connection.execute("begin immediate")
+    results = [(r, *self._one(connection, r.operation, alone=len(batch) == 1)) for r in batch]
+    for request, value, refusal in results:
+        if refusal is None:
+            request.future.set_result(value)
+    try:
+        connection.execute("commit")
+    except writer.ERRORS as error:
+        self._abandon(error)
+    return results
 
 
 def _without_state_guard(params: Mapping[str, Any]) -> Program[Rows]:
@@ -80,8 +97,8 @@ MUTANTS: Final = (
     Mutant(
         "a finish that has no guard of the state",
         replaced(
-            "values (:tenant, :job_id, :no, :body, :ref)",
-            "values (:tenant, :job_id, :no, :body, :ref) on conflict do nothing",
+            _OUTPUT,
+            f"{_OUTPUT} on conflict do nothing",
             "insert_output",
         ),
         patch=lambda: _finishing(_without_state_guard),
@@ -107,7 +124,7 @@ MUTANTS: Final = (
     Mutant("a slot that is not freed", replaced("job_id = null, no = null, fence = null", "job_id = job_id", "free_slot")),
     Mutant(
         "a key that is not kept",
-        replaced("on conflict do nothing", "on conflict (tenant, owner, key) do update set job_id = excluded.job_id", "admit_submission"),
+        replaced("on conflict do nothing", _ANEW, "admit_submission"),
     ),
     Mutant("a purge that does not look at the time", replaced("j.purge_at <= simulated_now()", "true", "walk_jobs", "lock_due")),
     Mutant("a sweep that finds nothing", replaced("where holder is not null", "where false and holder is not null", "ended_leases")),

@@ -58,16 +58,17 @@ def _finishing(finish: Callable[[Mapping[str, Any]], Program[Rows]]) -> Iterator
 
 def _answering_first(self: writer.Writer, batch: list[writer.Request]) -> list[tuple[writer.Request, Any, Exception | None]]:
     """As the writer's own, but who asked is told before the commit."""
-    connection = self._open()
-    connection.execute("begin immediate")
-    results = [(r, *self._one(connection, r.operation, alone=len(batch) == 1)) for r in batch]
-    for request, value, refusal in results:
-        if refusal is None:
-            request.future.set_result(value)
     try:
+        connection = self._open()
+        connection.execute("begin immediate")
+        results = [(r, *self._one(connection, r.operation, alone=len(batch) == 1)) for r in batch]
+        for request, value, refusal in results:
+            if refusal is None:
+                request.future.set_result(value)
         connection.execute("commit")
-    except writer.ERRORS as error:
+    except Exception as error:
         self._abandon(error)
+        raise
     return results
 
 
@@ -116,11 +117,13 @@ MUTANTS: Final = (
     Mutant("a cancel that revokes nothing", replaced("set revoked = true", "set revoked = revoked", "revoke_entries")),
     Mutant("a step of whoever asks", replaced(_HOLDER, "holder is not null", "store_step")),
     Mutant("an effect that is intended by whoever asks", replaced(_HOLDER, "holder is not null", "effect_place")),
-    Mutant("an effect that is forgotten when it is met again", replaced("and state <> 'confirmed'", "", "intend_effect")),
     Mutant(
         "a claim that looks for no pause",
         replaced("q.paused_at is not null", "false", "claim_candidates", "keyed_candidates", "keyed_room"),
     ),
+    Mutant("an effect that waits for no earlier call", replaced("begun_at + timeout_ms", "begun_at", "effect_of")),
+    Mutant("a report about whatever intent stands", replaced("or (job_id", "or true or (job_id", "settle_effect")),
+    Mutant("an answer before its commit", patch=lambda: _put(writer.Writer, "_commit", _answering_first)),
     Mutant("a slot that is not freed", replaced("job_id = null, no = null, fence = null", "job_id = job_id", "free_slot")),
     Mutant(
         "a key that is not kept",

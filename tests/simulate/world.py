@@ -454,6 +454,9 @@ class World:
         for said, sql in _UNTIMELY.items():
             for (job_id,) in read(_named(sql, "outlast_")).fetchall():
                 self.violated(said.format(id=job_id))
+        for key, state in read("select provider_key, state from outlast_effect").fetchall():
+            if self.provider.contradicts(key, state):
+                self.violated(f"G4: the effect {key[:12]} is {state}, and happened {self.provider.happened[key]} times")
         there = {job_id for (job_id,) in read("select id from outlast_job").fetchall()}
         for job_id in self.ledger.jobs:
             if job_id not in there and job_id not in self.history.purged:

@@ -57,19 +57,19 @@ class Api(Process):
         super().__init__(world, name)
         self.store = SimulatedStore(self)
         self.client = Client(shop.jobs._app, lambda: self.store)
-        self._waiting: set[asyncio.Future[Any]] = set()
+        self._waiting: dict[asyncio.Future[Any], None] = {}  # in the order in which they asked
 
     async def answer(self, make: Callable[[Client], Awaitable[T]]) -> T:
         """What the call gives or raises; Unreachable where nobody says it."""
         if self.dead:
             raise Unreachable
         future: asyncio.Future[T] = self.world.people.loop.create_future()
-        self._waiting.add(future)
+        self._waiting[future] = None
         self.loop.call_soon(self._begin, make, future)
         try:
             return await future
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(future, None)
 
     def _begin(self, make: Callable[[Client], Awaitable[T]], future: asyncio.Future[T]) -> None:
         self.loop.create_task(self._serve(make, future), name="call")
@@ -99,7 +99,7 @@ class Api(Process):
             future.set_result(value)  # type: ignore[arg-type] # it is one
 
     def bury(self) -> None:
-        for future in sorted(self._waiting, key=id):
+        for future in tuple(self._waiting):
             if not future.done():
                 future.set_exception(Unreachable())
         super().bury()

@@ -92,7 +92,7 @@ def _without_state_guard(params: Mapping[str, Any]) -> Program[Rows]:
 
 MUTANTS: Final = (
     Mutant("a finish of whatever fence", replaced(_HOLDER, "holder is not null", "end_entry"), found_by=11),
-    Mutant("a finish after the lease", replaced(_LEASE, "true", "end_entry")),
+    Mutant("a finish after the lease", replaced(_LEASE, "true", "end_entry"), found_by=2),
     Mutant("a finish after the cancel", replaced("and not revoked", "", "end_entry"), found_by=10),
     Mutant("a claim that does not raise the fence", replaced("fence = fence + 1", "fence = max(fence, 1)", "claim_one")),
     Mutant(
@@ -108,7 +108,7 @@ MUTANTS: Final = (
     Mutant("a finish in two transactions", split=frozenset({"insert_output"}), found_by=1),
     Mutant("a retry that commits before its attempt's row", split=frozenset({"insert_attempt"}), found_by=1),
     Mutant("an admission that commits before its tasks", split=frozenset({"admit_input"})),
-    Mutant("a renewal of a lease that has ended", replaced(_LEASE, "true", "renew_one"), found_by=16),
+    Mutant("a renewal of a lease that has ended", replaced(_LEASE, "true", "renew_one"), found_by=37),
     Mutant(
         "a sweep that does not look at the lease",
         replaced("lease_until <= simulated_now()", "true", "ended_leases", "release_lost"),
@@ -117,13 +117,12 @@ MUTANTS: Final = (
     Mutant("a retry by whoever asks", replaced(_HOLDER, "holder is not null", "release_entry"), found_by=22),
     Mutant("a cancel that revokes nothing", replaced("set revoked = true", "set revoked = revoked", "revoke_entries"), found_by=1),
     Mutant("a step of whoever asks", replaced(_HOLDER, "holder is not null", "store_step"), found_by=1),
-    Mutant("an effect that is intended by whoever asks", replaced(_HOLDER, "holder is not null", "effect_place"), found_by=7),
+    Mutant("an effect that is intended by whoever asks", replaced(_HOLDER, "holder is not null", "effect_place"), found_by=30),
     Mutant(
         "a claim that looks for no pause",
         replaced("q.paused_at is not null", "false", "claim_candidates", "keyed_candidates", "keyed_room"),
     ),
     Mutant("an effect that waits for no earlier call", replaced("begun_at + timeout_ms", "begun_at", "effect_of"), found_by=1),
-    Mutant("a report about whatever intent stands", replaced("or (job_id", "or true or (job_id", "settle_effect"), found_by=224, rare=True),
     Mutant("an answer before its commit", patch=lambda: _put(writer.Writer, "_commit", _answering_first), found_by=7),
     Mutant("a slot that is not freed", replaced("job_id = null, no = null, fence = null", "job_id = job_id", "free_slot")),
     Mutant(

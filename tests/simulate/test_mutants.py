@@ -14,7 +14,7 @@ MOST = 300
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("mutant", [mutant for mutant in MUTANTS if not mutant.rare], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutants_are_found(mutant: Mutant) -> None:
     with bench(mutant) as one:
         for seed in (mutant.found_by, *range(MOST)):

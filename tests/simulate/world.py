@@ -61,7 +61,6 @@ class Mutant:
     split: frozenset[str] = frozenset()
     patch: Callable[[], Any] | None = None
     found_by: int = 0  # a seed that finds it
-    rare: bool = False  # hundreds of seeds do not
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from outlast.store.sqlite.writer import Request, Writer
 from simulate.loop import Clock
 
 if TYPE_CHECKING:
-    from simulate.world import Process
+    from simulate.processes import Process
 
 NOW = "simulated_now()"
 SQL: Mapping[str, str] = statements(NOW)
@@ -49,13 +49,16 @@ class Database:
     def __init__(self) -> None:
         self.clock = Clock(0)
         self.raw = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
-        self.raw.create_function(NOW[:-2], 0, lambda: self.clock.ms())
+        self.raw.create_function(NOW[:-2], 0, self._now)
         apply_on(self)  # type: ignore[arg-type] # it has the three methods that are asked of a connection
         found = self.raw.execute("select name from sqlite_master where type = 'table' and name like 'outlast_%'").fetchall()
         self._tables = [name for (name,) in found if name != "outlast_migration"]
 
     def execute(self, sql: str, params: Any = ()) -> Rows:
         return self.raw.execute(sql, params).fetchall()
+
+    def _now(self) -> int:
+        return self.clock.ms()
 
     @property
     def in_transaction(self) -> bool:

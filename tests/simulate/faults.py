@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Point = Literal["statement", "commit", "read", "turn", "answer"]
-"""Inside a transaction; its commit; a statement of a read; before a transaction, with what it will write; the answer that the API gives."""
+"""Inside a transaction; its commit; a read; before a transaction, with what it will write; the answer that the API gives."""
 
 KINDS: Final[dict[Point, tuple[tuple[str, int], ...]]] = {
     "statement": (("busy", 20), ("lost", 15), ("full", 4), ("crash", 44), ("freeze", 9), ("stall", 8)),

@@ -44,7 +44,8 @@ class Job:
 class History:
     """All that was committed. `violated` is called with each sentence about what may not be, `replaced` with holders that were."""
 
-    def __init__(self, violated: Callable[[str], None], replaced: Callable[[str], None], *, retention_ms: int) -> None:
+    def __init__(self, violated: Callable[[str], None], replaced: Callable[[str], None], *, retention_ms: int, horizon_ms: int) -> None:
+        self._horizon_ms = horizon_ms
         self._violated = violated
         self._replaced = replaced
         self._retention_ms = retention_ms
@@ -52,7 +53,9 @@ class History:
         self._mark = 0
         self.jobs: dict[str, Job] = {}
         self.purged: set[str] = set()
+        self.buried: dict[str, int] = {}  # since when a key stands for a purged job
         self.keys: dict[tuple[str, str], str] = {}  # by owner and idempotency key: the job
+        self.forgotten: set[tuple[str, str]] = set()  # keys whose horizon is over
         self.intents: dict[str, tuple[str, int, int]] = {}  # by the provider's key: job, fence, when
         self.effects: dict[tuple[str, str, str], str] = {}  # by root, label and name: the provider's key
         self.confirmed: set[str] = set()
@@ -104,7 +107,37 @@ class History:
         self.jobs[job_id] = Job(job_id, params["owner"], params["effect_root"], now)
 
     def _keyed(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
+        place = (params["owner"], params["key"])
+        if place in self.keys:
+            self._violated(f"A3: the key {place[1]} of {place[0]} was taken for {params['job_id']}, and is {self.keys[place]}'s")
+        self.keys[place] = params["job_id"]
+
+    def _pointed(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
         self.keys[params["owner"], params["key"]] = params["job_id"]
+
+    def _unkeyed(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
+        self.keys.pop((params["owner"], params["key"]), None)
+
+    def _outlived(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
+        place = (params["owner"], params["key"])
+        # The statement does nothing to a key whose horizon is not over, and does not say so.
+        if place in self.keys and now >= self.buried.get(place[1], now) + self._horizon_ms:
+            self._forgotten(now, place)
+
+    def _expired(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
+        gone = {key for (key,) in rows}
+        for place in [place for place in self.keys if place[1] in gone]:
+            self._forgotten(now, place)
+
+    def _buried(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
+        for (key,) in rows:
+            self.buried[key] = now
+
+    def _forgotten(self, now: int, place: tuple[str, str]) -> None:
+        del self.keys[place]
+        self.forgotten.add(place)
+        if now < self.buried.pop(place[1], now) + self._horizon_ms:
+            self._violated(f"G6: the key {place[1]} of {place[0]} was forgotten before its horizon was over")
 
     def _purged(self, now: int, params: Mapping[str, Any], rows: Rows) -> None:
         for (job_id,) in rows:
@@ -297,7 +330,11 @@ def _said(params: Mapping[str, Any]) -> str:
 _TELLING: dict[str, Callable[..., None]] = {
     "admit_job": History._admitted,
     "admit_submission": History._keyed,
-    "point_submission": History._keyed,
+    "point_submission": History._pointed,
+    "bury_submissions": History._buried,
+    "drop_submission": History._unkeyed,
+    "drop_outlived": History._outlived,
+    "drop_expired": History._expired,
     "delete_job_rows": History._purged,
     "claim_one": History._taken,
     "claimed_one": History._claimed,
@@ -322,5 +359,5 @@ _TELLING: dict[str, Callable[..., None]] = {
     "pause_queue": History._queue_paused,
     "resume_queue": History._queue_resumed,
 }
-_ROWLESS = frozenset({"claim_one", "insert_output"})
+_ROWLESS = frozenset({"claim_one", "insert_output", "drop_outlived"})
 """Statements that return nothing, and do what they say."""

@@ -39,8 +39,13 @@ class Ledger:
         if handle.id not in world.history.jobs and handle.id not in world.history.purged:
             world.violated(f"A2: the job {handle.id} was acknowledged, and was never committed")
         self.jobs[handle.id] = owner
-        if key is not None and self.keys.setdefault((owner.subject, key), handle.id) != handle.id:
-            world.violated(f"A3: the key {key} of {owner.subject} stands for {self.keys[owner.subject, key]} and for {handle.id}")
+        if key is None:
+            return
+        place = (owner.subject, key)
+        if place in world.history.forgotten:
+            self.keys.pop(place, None)
+        if self.keys.setdefault(place, handle.id) != handle.id:
+            world.violated(f"A3: the key {key} of {owner.subject} stands for {self.keys[place]} and for {handle.id}")
 
 
 class Person:
@@ -79,10 +84,19 @@ class Person:
 class Customer(Person):
     """Submits, each job under a key of its own for most of them, and repeats what was not answered."""
 
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        self._sent: list[tuple[str, Callable[[Client], Awaitable[Handle]]]] = []
+
     async def live(self, owner: Principal, number: int) -> None:
         for n in range(number):
             await self.rest(0.0, 70.0)
             await self._submit(owner, n)
+            if self._sent and self.random.random() < 0.2:
+                key, make = self.random.choice(self._sent)  # a page that is opened again, and sends its form once more
+                again = await self.insist(make)
+                if again is not None:
+                    self.world.ledger.acknowledged(owner, key, again)
 
     async def _submit(self, owner: Principal, n: int) -> None:
         kind = self.random.choice(shop.KINDS)
@@ -97,6 +111,8 @@ class Customer(Person):
         def make(client: Client) -> Awaitable[Handle]:
             return client.submit(kind, order, owner=owner, key=key, unique=unique, not_before=due)
 
+        if key is not None:
+            self._sent.append((key, make))
         if key is None:
             try:
                 handle = await self.ask(make)
@@ -182,18 +198,20 @@ class Operator(Person):
     """Pauses queues and lets them go on, and takes up again what asks for attention."""
 
     async def live(self) -> None:
-        world = self.world
-        while not world.calm:
+        while not self.world.calm:
             await self.rest(20.0, 150.0)
-            draw = self.random.random()
-            queue = self.random.choice(tuple(shop.SLOTS))
-            if draw < 0.5:
-                await self.insist(lambda client: client.pause_queue(queue, principal=shop.OPERATOR, reason="A test."))
-                await self.rest(5.0, 80.0)
-                await self.insist(lambda client: client.resume_queue(queue, principal=shop.OPERATOR, reason="It is over."))
-            elif world.ledger.jobs:
-                job_id = self.random.choice(tuple(world.ledger.jobs))
-                await self.insist(lambda client: client.replay(job_id, principal=shop.OPERATOR, reason="It works again."))
+            if self.random.random() < 0.5:
+                await self._rest_queue(self.random.choice(tuple(shop.SLOTS)))
+            elif self.world.ledger.jobs:
+                await self._replay(self.random.choice(tuple(self.world.ledger.jobs)))
+
+    async def _rest_queue(self, queue: str) -> None:
+        await self.insist(lambda client: client.pause_queue(queue, principal=shop.OPERATOR, reason="A test."))
+        await self.rest(5.0, 80.0)
+        await self.insist(lambda client: client.resume_queue(queue, principal=shop.OPERATOR, reason="It is over."))
+
+    async def _replay(self, job_id: str) -> None:
+        await self.insist(lambda client: client.replay(job_id, principal=shop.OPERATOR, reason="It works again."))
 
 
 class Planner(Person):

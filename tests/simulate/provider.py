@@ -32,6 +32,7 @@ class Provider:
         self.happened: Counter[str] = Counter()
         self.receipts: dict[str, Receipt] = {}
         self.allowed: Counter[str] = Counter()  # repeats that an owner chose
+        self.on_its_way: Counter[str] = Counter()
         self.modes: dict[str, Mode] = {}
         self.calls = 0
 
@@ -47,22 +48,23 @@ class Provider:
         draw = 1.0 if world.calm else world.random.random()
         if draw < 0.08:
             raise ConnectionError("it never got there")
-        if draw < 0.13:
+        if draw < 0.13 and not self.happened[key] and not self.on_its_way[key]:
             raise Refused("no_such_address", "There is nobody there.")
         if draw < 0.18:
             raise Retry("provider_busy", after=world.random.uniform(0.5, 15.0), pause_key=world.random.random() < 0.5)
         # What is on its way arrives even when nobody waits for it any more, but within the time that the call has.
         latest = (begun - world.clock.start_ms) / 1000 + TIMEOUT - 0.1
         after = max(0.0, min(world.random.uniform(0.0, TIMEOUT), latest - world.clock.now)) if draw < 0.4 else 0.0
-        arrival: asyncio.Future[Receipt] = world.people.loop.create_future()
-        world.people.loop.call_later(after, self._arrive, key, arrival)
+        self.on_its_way[key] += 1
+        world.people.loop.call_later(after, self._arrive, key)
         if draw < 0.26:
             raise ConnectionError("the answer was lost")
         await asyncio.sleep(after + (world.random.uniform(0.0, TIMEOUT) if draw < 0.33 else 0.05))
         return self.receipts.get(key) or Receipt(0)
 
-    def _arrive(self, key: str, arrival: asyncio.Future[Receipt]) -> None:
+    def _arrive(self, key: str) -> None:
         world = self._world
+        self.on_its_way[key] -= 1
         if self.modes[key] == "idempotent" and self.happened[key]:
             return
         self.happened[key] += 1
@@ -71,6 +73,12 @@ class Provider:
             world.violated(
                 f"G5: the effect {key[:12]} happened {self.happened[key]} times, {self.allowed[key]} of them by its owner's choice"
             )
+
+    def contradicts(self, key: str, state: str) -> bool:
+        """Whether the ledger says of an effect what is not so; but for an owner who let it happen twice."""
+        if state == "confirmed":
+            return not self.happened[key]
+        return state == "refused" and bool(self.happened[key]) and not self.allowed[key]
 
     async def look_up(self, key: str) -> Confirmed[Receipt]:
         """Whether it happened."""

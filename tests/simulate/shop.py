@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 LEASE: Final = 60.0
 RETENTION: Final = 250.0
-SETTINGS: Final = Settings(lease=LEASE, sweep=30.0, attention_window=150.0, retention=RETENTION, replay_horizon=200.0)
+HORIZON: Final = 200.0
+SETTINGS: Final = Settings(lease=LEASE, sweep=30.0, attention_window=150.0, retention=RETENTION, replay_horizon=HORIZON)
 QUICK: Final = RetryPolicy(base=2.0, cap=30.0, window=1_200.0)
 SLOTS: Final = {"default": 3, "slow": 2}
 OWNERS: Final = tuple(Principal("acme", name) for name in ("ann", "bob"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import random
@@ -15,11 +16,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import ModuleType
 from typing import Any, Final
 
-from outlast.observe import hub
-from outlast.store.sqlite import forks
-from outlast.worker import claimer, keeper, runtime, scheduler
-from outlast.worker.keeper import RENEWALS_PER_LEASE, Keeper
 from outlast.domain.errors import OutlastError
+from outlast.observe import hub
+from outlast.observe.events import Event
+from outlast.store.sqlite import forks
+from outlast.worker import claimer, runtime, scheduler
+from outlast.worker.keeper import RENEWALS_PER_LEASE, Keeper
 from simulate.loop import InlineThreads
 
 WAITS: Final[tuple[tuple[ModuleType, str, float], ...]] = (
@@ -98,19 +100,19 @@ class _Gate:
         return nullcontext()
 
 
+def _told(event: Event) -> None:
+    Now.world.told(event)
+
+
 class LoopKeeper(Keeper):
     """The lease keeper with a task in place of its thread. What it does each time is its own `run_once`."""
 
     _task: Any = None
 
     def start(self) -> None:
-        import asyncio  # noqa: PLC0415 - the simulation's loop runs it
-
         self._task = asyncio.get_running_loop().create_task(self._beats(), name="outlast-keeper")
 
     async def _beats(self) -> None:
-        import asyncio  # noqa: PLC0415 - as above
-
         interval = self._lease / RENEWALS_PER_LEASE
         pause = interval
         while not self._stopping:
@@ -157,7 +159,7 @@ def virtual() -> Iterator[None]:
     put(forks, "gate", _Gate())
     put(runtime, "Threads", InlineThreads)
     put(runtime, "Keeper", LoopKeeper)
-    hub._subscribers[:] = [lambda event: Now.world.told(event)]
+    hub._subscribers[:] = [_told]
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # those of processes that crashed as they began
@@ -168,8 +170,3 @@ def virtual() -> Iterator[None]:
             setattr(module, attribute, value)
         hub._subscribers[:] = subscribers
         Now.world = None
-
-
-def keeper_of() -> ModuleType:
-    """The module whose thread is replaced."""
-    return keeper

@@ -6,58 +6,50 @@ import asyncio
 import random
 import sqlite3
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from invariants import _UNTIMELY, _named
-from outlast.client._async import Client
-from outlast.domain.errors import OutlastError
 from outlast.observe.events import BadRow, Event, LoopDied, Swept
 from outlast.store.program import Rows
 from outlast.store.programs.verify import verify
-from outlast.worker.runtime import Exit, Options, Worker
 from simulate import shop
-from simulate.database import SQL, Crashed, Database, SimulatedStore, error_of
+from simulate.database import SQL, Crashed, Database, error_of
 from simulate.faults import CRASHES, Counts, Fault, Faults, Plan
 from simulate.history import History
-from simulate.loop import Clock, Loop
-from simulate.people import Customer, Ledger, Operator, Owner, Person, Planner, Unreachable
+from simulate.loop import Clock
+from simulate.people import Customer, Ledger, Operator, Owner, Person, Planner
+from simulate.processes import Api, People, Process, WorkerProcess
 from simulate.provider import Provider
 from simulate.virtual import Now
 
-T = TypeVar("T")
 START_MS: Final = 1_800_000_000_000
 ENDS_WITHIN: Final = 2_400.0
 """Seconds after the last fault within which everything has to have ended."""
 _CHECK_EVERY: Final = 50  # commits between two readings of all rows
+_LOOKS_EVERY: Final = 15.0
 _TRACE: Final = 400
 _GUARDED: Final = frozenset({"end_entry", "release_entry", "renew_one", "store_step", "effect_place", "end_lost_entry", "release_lost"})
 _OF_HOLDERS: Final = frozenset(
     {"finish", "retry", "give_up", "ask", "snooze", "hand_back", "store_step", "begin", "retake", "settle", "stop", "park"}
 )
 _MORE_OFTEN: Final = 25.0
-_LOOKING: Final = frozenset(
-    {
-        "claim_candidates",
-        "keyed_walk",
-        "wake",
-        "next_due",
-        "clock",
-        "walk_jobs",
-        "ended_leases",
-        "windows_over",
-        "due_schedules",
-        "next_schedule",
-        "drop_expired",
-    }
-)
-"""Statements that look whether there is something to do, most of the time in vain: faults are for those that do something."""
 _SELDOM: Final = 0.2
+_LOOKING: Final = (
+    "claim_candidates keyed_walk wake next_due clock walk_jobs ended_leases windows_over due_schedules next_schedule drop_expired"
+)
+_TIMES: Final[Mapping[str, float]] = {**dict.fromkeys(_LOOKING.split(), _SELDOM), "renew_one": 5.0}
+"""How often faults are at a statement: seldom at those that look whether there is something to do, most of the time in vain."""
 _UNTIL_REPLACED: Final = 0.4  # of those that stand still, the worse ones do so until another has what they hold
 _AT_ONCE: Final = 10  # steps of a process before others have a chance
 
 ACTORS: Final = ("worker-1", "worker-2", "worker-3", "customer-1", "customer-2", "owner-1", "owner-2", "operator", "planner")
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,113 +97,6 @@ _CONTROL: Final[Mapping[str, _Text]] = {
 _MASK: Final = 2**64 - 1
 
 
-class Process:
-    """Something that runs on its own and may crash: a loop, a store, and what it does with them. `times`: how often, to others."""
-
-    times = 1.0
-
-    def __init__(self, world: World, name: str) -> None:
-        self.world = world
-        self.name = name
-        self.loop = Loop(world.clock)
-        self.awake_at = 0.0
-        self.dead = False
-        self.until_replaced = False
-        self.number = world.next_number()
-
-    def due_at(self) -> float | None:
-        """When it goes on."""
-        due = self.loop.due_at()
-        return None if due is None else max(due, self.awake_at)
-
-    def bury(self) -> None:
-        """After a crash."""
-        self.loop.abandon()
-
-
-class People(Process):
-    """The world outside, which does not crash."""
-
-
-class Api(Process):
-    """Answers calls of people."""
-
-    times = 2.5
-
-    def __init__(self, world: World, name: str) -> None:
-        super().__init__(world, name)
-        self.store = SimulatedStore(self)
-        self.client = Client(shop.jobs._app, lambda: self.store)
-        self._waiting: set[asyncio.Future[Any]] = set()
-
-    async def answer(self, make: Callable[[Client], Awaitable[T]]) -> T:
-        """What the call gives or raises; Unreachable where nobody says it."""
-        if self.dead:
-            raise Unreachable
-        future: asyncio.Future[T] = self.world.people.loop.create_future()
-        self._waiting.add(future)
-        self.loop.call_soon(self._begin, make, future)
-        try:
-            return await future
-        finally:
-            self._waiting.discard(future)
-
-    def _begin(self, make: Callable[[Client], Awaitable[T]], future: asyncio.Future[T]) -> None:
-        self.loop.create_task(self._serve(make, future), name="call")
-
-    async def _serve(self, make: Callable[[Client], Awaitable[T]], future: asyncio.Future[T]) -> None:
-        value: T | None = None
-        refusal: BaseException | None = None
-        try:
-            value = await make(self.client)
-        except OutlastError as error:
-            refusal = error
-        except Exception as error:  # noqa: BLE001 - nothing but what is promised may come out of the client
-            self.world.violated(f"api: {type(error).__name__}: {error}")
-            refusal = Unreachable()
-        fault = self.world.faults.draw("answer")
-        if fault is not None:
-            self.world.note(self, f"!! {fault.kind}")
-            if fault.kind == "answer late":
-                await asyncio.sleep(fault.degree * 150)
-            else:
-                refusal = Unreachable()
-        if future.done():
-            return
-        if refusal is not None:
-            future.set_exception(refusal)
-        else:
-            future.set_result(value)  # type: ignore[arg-type] # it is one
-
-    def bury(self) -> None:
-        for future in sorted(self._waiting, key=id):
-            if not future.done():
-                future.set_exception(Unreachable())
-        super().bury()
-
-
-class WorkerProcess(Process):
-    """A whole worker: claimer, keeper, committer, attempts, sweep, purge and scheduler."""
-
-    def __init__(self, world: World, name: str) -> None:
-        super().__init__(world, name)
-        self.store = SimulatedStore(self)
-        self.worker = Worker(self.store, shop.jobs.registry, shop.SETTINGS, Options(queues=shop.SLOTS, grace=3.0))
-        task = self.loop.create_task(self.worker.run(), name=name)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[Exit]) -> None:
-        if self.dead or task.cancelled():
-            return
-        error = task.exception()
-        if error is not None:
-            self.world.violated(f"worker: {self.name} ended with {type(error).__name__}: {error}")
-        elif task.result() is Exit.LOOP_DIED:
-            self.world.violated(f"worker: a loop of {self.name} died")
-        self.dead = True
-        self.world.gone(self)
-
-
 class World:
     """All of it."""
 
@@ -225,17 +110,15 @@ class World:
         self.faults = Faults(seed, plan, intensity=self.random.choice((0.4, 1.0, 1.0, 1.6)))
         self.counts = Counts()
         self.sql = SQL if mutant is None else mutant.sql(SQL)
-        self._texts = {
-            sql: _Text(name, number, times=_SELDOM if name in _LOOKING else 1.0)
-            for number, (name, sql) in enumerate(sorted(self.sql.items()))
-        }
+        self._texts = {sql: _Text(name, number, times=_TIMES.get(name, 1.0)) for number, (name, sql) in enumerate(sorted(self.sql.items()))}
         self._split = frozenset[str]() if mutant is None else mutant.split
-        self.history = History(self.violated, self._replaced, retention_ms=round(shop.RETENTION * 1000))
+        self.history = History(self.violated, self._replaced, retention_ms=_ms(shop.RETENTION), horizon_ms=_ms(shop.HORIZON))
         self.violations: list[str] = []
         self.hash = 0
         self.calm = False
         self.finished = False
         self._numbers = 0
+        self._saved = False  # whether the transaction that is open is one of several requests, at one of them
         self._burying = False
         self._tracing = tracing
         self._trace: deque[str] = deque(maxlen=_TRACE)
@@ -270,35 +153,32 @@ class World:
         )
 
     def _step(self) -> bool:
-        clock, soonest, ready = self.clock, None, []
+        """Some process goes on, or time does; False where neither can."""
+        now, soonest, ready = self.clock.now, None, list[Process]()
         for process in self.processes:
             due = process.due_at()
             if due is None:
                 continue
-            if due <= clock.now:
+            if due <= now:
                 ready.append(process)
             elif soonest is None or due < soonest:
                 soonest = due
-        if not ready:
-            if soonest is None:
-                return False
-            clock.now = soonest
-            return True
-        process = ready[0] if len(ready) == 1 else self.random.choice(ready)
-        try:
+        if ready:
+            self._go_on(ready[0] if len(ready) == 1 else self.random.choice(ready))
+        elif soonest is not None:
+            self.clock.now = soonest
+        return bool(ready) or soonest is not None
+
+    def _go_on(self, process: Process) -> None:
+        with suppress(Crashed):
             for _ in range(_AT_ONCE):
                 process.loop.step()
-                if not process.loop.ready or process.awake_at > clock.now:
+                if not process.loop.ready or process.awake_at > self.clock.now:
                     break
-        except Crashed:
-            pass
-        if self._graves:
-            for grave in self._graves:
-                if grave in self.processes:
-                    self.processes.remove(grave)
-                self._bury(grave)
-            self._graves.clear()
-        return True
+        for grave in self._graves:
+            self.processes.remove(grave)
+            self._bury(grave)
+        self._graves.clear()
 
     def _bury(self, process: Process) -> None:
         self._burying = True  # what it says now, nobody hears
@@ -322,9 +202,12 @@ class World:
                     await life
             except TimeoutError:
                 self.violated("B1: somebody still waits for an answer long after the last fault")
-        ends = self.clock.now + ENDS_WITHIN
-        while (left := self._unsettled()) and self.clock.now < ends:
-            await asyncio.sleep(15.0)
+        left = self._unsettled()
+        for _ in range(round(ENDS_WITHIN / _LOOKS_EVERY)):
+            if not left:
+                break
+            await asyncio.sleep(_LOOKS_EVERY)
+            left = self._unsettled()
         if left:
             self.violated(f"B1: {ENDS_WITHIN:.0f} s after the last fault {left}")
         self._check_whole()
@@ -389,30 +272,48 @@ class World:
             if fault is not None:
                 self._suffer(process, text.name, fault)
         if text.name in self._split:
-            self._do_commit(process)
-            self._crash_between(process)
-            self.database.raw.execute("begin immediate")
-        try:
-            rows = self.database.raw.execute(sql, params).fetchall()
-        except sqlite3.Error as error:
-            self.violated(f"I5: the statement {text.name} failed by itself: {type(error).__name__}: {error}")
-            raise
+            self._part(process)
+        rows = self._run(text, sql, params)
         if text.number < 0:
             self._control(text.name)
         elif not reading:
-            if text.name in _GUARDED and not rows:
-                self.counts.refused += 1
-            self.history.see(text.name, params, rows, self.clock.ms())
+            self._seen(text, params, rows)
         self._told(process, text, len(rows))
         return rows
 
+    def _run(self, text: _Text, sql: str, params: Any) -> Rows:
+        try:
+            return self.database.raw.execute(sql, params).fetchall()
+        except sqlite3.Error as error:
+            self.violated(f"I5: the statement {text.name} failed by itself: {type(error).__name__}: {error}")
+            raise
+
+    def _seen(self, text: _Text, params: Any, rows: Rows) -> None:
+        if text.name in _GUARDED and not rows:
+            self.counts.refused += 1
+        self.history.see(text.name, params, list(rows), self.clock.ms())
+
     def _control(self, name: str) -> None:
         if name == "savepoint request":
+            self._saved = True
             self.history.mark()
+        elif name == "release request":
+            self._saved = False
         elif name == "rollback":
+            self._saved = False
             self.history.roll_back()
         elif name == "rollback to request":
             self.history.back_to_mark()
+
+    def _part(self, process: Process) -> None:
+        """Two transactions in place of one, and what may happen between them."""
+        self._do_commit(process)
+        fault = self.faults.draw("commit")
+        if fault is not None and fault.kind in CRASHES:
+            self._kill(process)
+        self.database.raw.execute("begin immediate")
+        if self._saved:
+            self.database.raw.execute("savepoint request")
 
     def before_turn(self, process: Process, operations: list[str]) -> bool:
         """Whether the process stands still with these operations decided and not written: what they were decided on goes out of date."""
@@ -433,12 +334,6 @@ class World:
             if process.until_replaced and isinstance(process, WorkerProcess) and process.worker.id == worker:
                 process.until_replaced = False
                 process.awake_at = min(process.awake_at, self.clock.now + self.random.uniform(0.0, 4.0))
-
-    def _crash_between(self, process: Process) -> None:
-        """What two transactions in place of one make possible."""
-        fault = self.faults.draw("commit")
-        if fault is not None and fault.kind in CRASHES:
-            self._kill(process)
 
     def _suffer(self, process: Process, name: str, fault: Fault) -> None:
         self._count(process, name, fault)
@@ -498,6 +393,7 @@ class World:
     def _roll_back(self) -> None:
         if self.database.in_transaction:
             self.database.raw.execute("rollback")
+        self._saved = False
         self.history.roll_back()
 
     def _kill(self, process: Process) -> None:
@@ -558,6 +454,9 @@ class World:
         for said, sql in _UNTIMELY.items():
             for (job_id,) in read(_named(sql, "outlast_")).fetchall():
                 self.violated(said.format(id=job_id))
+        for key, state in read("select provider_key, state from outlast_effect").fetchall():
+            if self.provider.contradicts(key, state):
+                self.violated(f"G4: the effect {key[:12]} is {state}, and happened {self.provider.happened[key]} times")
         there = {job_id for (job_id,) in read("select id from outlast_job").fetchall()}
         for job_id in self.ledger.jobs:
             if job_id not in there and job_id not in self.history.purged:

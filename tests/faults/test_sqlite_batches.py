@@ -43,17 +43,17 @@ class Together:
 
         def busy() -> Program[None]:
             inside.set()
-            go.wait(5)
+            go.wait(30)
             return
             yield
 
         first = self._backend.store._submit(Operation("busy", Access.STATEMENT, busy))
-        assert inside.wait(5)
+        assert inside.wait(30)
         try:
             yield
         finally:
             go.set()
-            first.result(5)
+            first.result(30)
 
     def submit(self, operation: Operation[Any]) -> None:
         """One more of the batch; the store's own repeats are left out."""
@@ -62,7 +62,7 @@ class Together:
     def results(self) -> list[Any]:
         """Values, or what was raised instead."""
         waiting, self._waiting = self._waiting, []
-        return [f.exception(5) or f.result() for f in waiting]
+        return [f.exception(30) or f.result() for f in waiting]
 
 
 @pytest.fixture

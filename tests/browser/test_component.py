@@ -172,6 +172,7 @@ def test_a_cancel_without_an_answer_is_not_called_done(server: Host, person: Peo
     ann = person()
     job_id = server.submit(ann.name)
     page = ann.open(server.page(job(job_id)))
+    expect(shown(page)).to_contain_text("In progress")  # before nothing is heard of it any more
     button(page, "Cancel").click()
     with server.fault("POST", ".*/cancel", "lost"), server.fault("GET", f"/v1/jobs/{job_id}.*", "silent"):
         button(page, "Yes, cancel it").click()
